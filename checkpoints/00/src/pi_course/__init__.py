@@ -1,0 +1,1 @@
+"""A small coding-agent runtime, rebuilt chapter by chapter."""
