@@ -1,0 +1,122 @@
+"""The command line's edge: global options, commands imported when called, and errors told in one sentence.
+
+Decision: the table of commands holds their help, because importing every command for `--help` costs more than
+all the rest.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from course import __version__
+from course.errors import CourseError
+
+COMMANDS = {
+    "list": "Show chapters and labs, and progress inside a practice.",
+    "checkpoint": "Show where a chapter starts and ends, and what to run next.",
+    "practice": "Make a practice directory for a chapter.",
+    "verify": "Prove the course: the author's gate.",
+    "pin": "Renew the pinned commit ids of the checkpoints.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of course.commands, imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"course.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="course", message="%(prog)s %(version)s")
+@click.option("-C", "directory", metavar="DIR", help="Run as if started in DIR.")
+@click.option(
+    "--course", "course_folder", metavar="DIR", help="The course's top folder, if not found by itself."
+)
+@click.option("--lang", metavar="en|zh", help="Language of the course's contents.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of the engine's own failures.")
+@click.pass_context
+def cli(
+    ctx: click.Context, directory: str | None, course_folder: str | None, lang: str | None, verbose: bool
+) -> None:
+    """Learn by rebuilding real software, lab by lab.
+
+    Start with `course list`, then `course practice 12 ./mywork`.
+    """
+    ctx.obj = (directory, course_folder, lang, verbose)
+
+
+def main() -> None:
+    """Run the command and end the process with its status."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command with these arguments and give the exit status. Errors are told on standard error."""
+    verbose = "-v" in arguments or "--verbose" in arguments
+    try:
+        result = cli.main(args=arguments, prog_name="course", standalone_mode=False)
+        sys.stdout.flush()
+        return int(result or 0) if not isinstance(result, bool) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _tell("interrupted", "", 130)
+    except click.ClickException as error:
+        return _tell(error.format_message(), _usage_hint(error), 2)
+    except CourseError as error:
+        if verbose:
+            traceback.print_exc()
+        return _tell(error.message, error.hint, error.exit_status)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _os_failure(error, verbose)
+    except Exception as error:  # noqa: BLE001 - the edge: a fault of the engine is one sentence too
+        if verbose:
+            traceback.print_exc()
+        return _tell(
+            f"The engine failed: {type(error).__name__}: {error}", "Run it again with -v for the details.", 3
+        )
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"`{context.command_path} --help` shows how it is used." if context is not None else ""
+
+
+def _os_failure(error: OSError, verbose: bool) -> int:
+    if verbose:
+        traceback.print_exc()
+    if error.errno == errno.ENOSPC:
+        return _tell("The disk is full.", "Make room, then run this again.", 3)
+    where = f"{error.filename}: " if error.filename else ""
+    return _tell(f"{where}{error.strerror or error}", "Run it again with -v for the details.", 3)
+
+
+def _tell(message: str, hint: str, status: int) -> int:
+    from course.console import Output
+
+    output = Output()
+    output.note(f"course: {message}", "red")
+    if hint:
+        output.note(hint)
+    return status

@@ -1,0 +1,103 @@
+"""`course checkpoint 12`: where a chapter starts and ends, and what to run."""
+
+from __future__ import annotations
+
+import click
+
+from course.catalog import Chapter, pick
+from course.commands.options import json_option, pass_request
+from course.git import Git
+from course.history import History, open_history, parent_commit
+from course.placement import Destination, check_destination, place
+from course.request import Request, command_line, from_here
+
+
+@click.command("checkpoint")
+@click.argument("chapter")
+@click.option(
+    "--export", metavar="DIR", help="Write the target's runnable tree, the reference included, to DIR."
+)
+@json_option
+@pass_request
+def command(request: Request, chapter: str, export: str | None, as_json: bool) -> None:
+    """Show CHAPTER's parent and target commit, teaching files, labs, first red and next commands."""
+    course = request.course
+    found = course.chapter(chapter)
+    destination = check_destination(export, request.start) if export is not None else None
+    with request.output.working("building the teaching history"):
+        history = open_history(course)
+    if destination is not None:
+        export_target(history, found, destination)
+    data = _data(request, found, history, destination)
+    if as_json:
+        request.output.document("checkpoint", data)
+        return
+    _tell(request, found, data)
+
+
+def export_target(history: History, chapter: Chapter, destination: Destination) -> None:
+    """Put a chapter's target tree at the destination, without any repository. Raises CourseError."""
+    commit = history.checkpoints[chapter.id]
+
+    def build(folder: object) -> None:
+        git = Git(history.repository)
+        index = {"GIT_INDEX_FILE": f"{folder}.index"}
+        git.run("read-tree", commit, env=index)
+        git.run("checkout-index", "--all", f"--prefix={folder}/", env=index)
+
+    place(destination, build)
+
+
+def _data(
+    request: Request, chapter: Chapter, history: History, destination: Destination | None
+) -> dict[str, object]:
+    manifest, language = chapter.manifest, request.language
+    return {
+        "chapter": chapter.id,
+        "mode": manifest.mode,
+        "title": pick(manifest.title, language),
+        "summary": pick(manifest.summary, language),
+        "parent": parent_commit(request.course, history, chapter),
+        "target": history.checkpoints[chapter.id],
+        "teaching_files": list(manifest.teaching_files),
+        "focus_test": manifest.focus_test,
+        "labs": [
+            {"id": lab.id, "tests": lab.tests, "marker": lab.marker, "title": pick(lab.title, language)}
+            for lab in manifest.lab
+        ],
+        "first_red": manifest.lab[0].first_red if manifest.lab else None,
+        "exported": str(destination.folder) if destination is not None else None,
+        "next": _next_commands(chapter, destination),
+    }
+
+
+def _next_commands(chapter: Chapter, destination: Destination | None) -> list[str]:
+    if destination is not None:
+        test = ["-m", chapter.marker] if chapter.is_practice else [chapter.manifest.focus_test]
+        return [f"cd {from_here(destination.folder)}", command_line("pytest", *test)]
+    if chapter.is_practice:
+        return [command_line("course", "practice", chapter.id, "./mywork")]
+    return [command_line("course", "checkpoint", chapter.id, "--export", f"./chapter-{chapter.id}")]
+
+
+def _tell(request: Request, chapter: Chapter, data: dict[str, object]) -> None:
+    output, manifest = request.output, chapter.manifest
+    output.line(f"Chapter {chapter.id} · {data['title']}", "bold")
+    output.line(f"  {data['summary']}")
+    output.line(f"  mode        {manifest.mode}")
+    output.line(f"  parent      {data['parent'] or 'none: it is the first chapter'}")
+    output.line(f"  target      {data['target']}")
+    output.line(f"  teaching    {', '.join(manifest.teaching_files) or 'none'}")
+    output.line(f"  focus test  {manifest.focus_test}")
+    for lab in manifest.lab:
+        output.line(f"  Lab {lab.id}    {lab.tests} tests · {pick(lab.title, request.language)}")
+    if manifest.lab:
+        output.line(
+            f"  first red   Lab {manifest.lab[0].id} 0/{manifest.lab[0].tests} · {manifest.lab[0].first_red}"
+        )
+    if data["exported"]:
+        output.line(f"  exported    {data['exported']}")
+    output.line()
+    output.line("Next:")
+    commands = data["next"]
+    output.lines(f"  {line}" for line in (commands if isinstance(commands, list) else []))

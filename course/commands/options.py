@@ -1,0 +1,48 @@
+"""The options that commands share, and the request made of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from course.console import Output
+from course.errors import InputError
+from course.request import Request
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for programs.")
+
+
+def pass_request(function: Callable[Concatenate[Request, P], R]) -> Callable[..., R]:
+    """Give a command its Request, made of the global options; `--lang` may stand behind the command too."""
+
+    @click.option("--lang", "own_lang", metavar="en|zh", help="Language of the course's contents.")
+    @click.pass_context
+    @functools.wraps(function)
+    def command(ctx: click.Context, /, *args: Any, own_lang: str | None = None, **kwargs: Any) -> R:
+        directory, course_folder, lang, verbose = ctx.obj
+        request = Request(
+            start=absolute_folder(directory, "-C") or Path.cwd(),
+            explicit_course=absolute_folder(course_folder, "--course"),
+            chosen_language=own_lang or lang,
+            output=Output(verbose=verbose),
+        )
+        return function(request, *args, **kwargs)
+
+    return command
+
+
+def absolute_folder(given: str | None, option: str) -> Path | None:
+    """An option's directory as an absolute path. Raises InputError where it is none."""
+    if given is None:
+        return None
+    path = Path(given)
+    if not path.is_dir():
+        raise InputError(f"{option} {given}: there is no such directory.", "Name a directory that is there.")
+    return path.absolute()

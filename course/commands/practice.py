@@ -1,0 +1,67 @@
+"""`course practice 12 DIR`: a new practice directory for a chapter."""
+
+from __future__ import annotations
+
+import click
+
+from course.catalog import Chapter, pick
+from course.commands.options import json_option, pass_request
+from course.history import open_history, parent_commit
+from course.placement import Destination, check_destination
+from course.practice import make_practice, start_commit
+from course.request import Request, command_line, from_here
+
+
+@click.command("practice")
+@click.argument("chapter")
+@click.argument("directory", metavar="DIR")
+@json_option
+@pass_request
+def command(request: Request, chapter: str, directory: str, as_json: bool) -> None:
+    """Make a practice directory DIR for CHAPTER: the parent checkpoint plus an answer-free starter."""
+    found = request.course.practice_chapter(chapter)
+    language = request.language
+    destination = check_destination(directory, request.start)
+    with request.output.working("making the practice"):
+        history = open_history(request.course)
+        make_practice(request.course, history, found, language, destination)
+    if as_json:
+        request.output.document(
+            "practice",
+            {
+                "chapter": found.id,
+                "language": language,
+                "directory": str(destination.folder),
+                "parent": parent_commit(request.course, history, found),
+                "start": start_commit(history, found, language),
+                "next": _next_commands(found, destination),
+            },
+        )
+        return
+    _tell(request, found, destination, language)
+
+
+def _next_commands(chapter: Chapter, destination: Destination) -> list[str]:
+    here = [] if destination.in_place else [f"cd {from_here(destination.folder)}"]
+    return [*here, command_line("pytest", "-m", chapter.manifest.lab[0].marker)]
+
+
+def _tell(request: Request, chapter: Chapter, destination: Destination, language: str) -> None:
+    output = request.output
+    lab = chapter.manifest.lab[0]
+    title = pick(chapter.manifest.title, language)
+    output.line(f"Practice of chapter {chapter.id} · {title}", "bold")
+    output.line(f"  in     {destination.folder}")
+    output.line(f"  edit   {', '.join(chapter.manifest.teaching_files)}")
+    output.line(f"  first  {pick(chapter.manifest.first_step or {}, language)}")
+    if destination.outer is not None:
+        output.line(
+            f"  note   it lies inside the repository {destination.outer}: `git add` there would take it in "
+            "as an embedded repository; add it to that repository's .gitignore.",
+            "yellow",
+        )
+    output.line()
+    output.line("Next:")
+    for line in _next_commands(chapter, destination):
+        output.line(f"  {line}")
+    output.line(f"shows Lab {lab.id} 0/{lab.tests} · first red: {lab.first_red}")

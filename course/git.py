@@ -1,0 +1,133 @@
+"""The one door to git: GitPython with the user's configuration and environment shut out.
+
+Decision: every `GIT_*` variable is taken out of this process, because GitPython passes the whole environment
+on and a stray GIT_DIR would lead a command into another repository.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from course.errors import EnvironmentFault
+
+_SETTINGS = {
+    "safe.directory": "*",
+    "safe.bareRepository": "all",
+    "protocol.allow": "always",
+    "protocol.file.allow": "always",
+    "core.hooksPath": os.devnull,
+    "core.autocrlf": "false",
+    "core.eol": "lf",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.quotePath": "false",
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "init.defaultBranch": "main",
+    "init.templateDir": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "fetch.writeCommitGraph": "false",
+    "advice.detachedHead": "false",
+    "user.name": "Course learner",
+    "user.email": "learner@course.invalid",
+    "user.useConfigOnly": "false",
+}
+
+
+class GitError(EnvironmentFault):
+    """A git command failed where it should not; the text holds git's own words."""
+
+
+def _environment() -> dict[str, str]:
+    env = {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_DEFAULT_HASH": "sha1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "LC_ALL": "C",
+    }
+    for index, (key, value) in enumerate(_SETTINGS.items()):
+        env[f"GIT_CONFIG_KEY_{index}"] = key
+        env[f"GIT_CONFIG_VALUE_{index}"] = value
+    return env
+
+
+@contextmanager
+def _without_git_variables() -> Iterator[None]:
+    taken = {key: os.environ.pop(key) for key in list(os.environ) if key.startswith("GIT_")}
+    try:
+        yield
+    finally:
+        os.environ.update(taken)
+
+
+class Git:
+    """Git commands in one folder. Every method raises GitError, or EnvironmentFault where git is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(
+        self, *arguments: str, stdin: BinaryIO | None = None, env: Mapping[str, str] | None = None
+    ) -> str:
+        """Run one git command and give its output without the closing newline."""
+        with _without_git_variables():
+            try:
+                os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+                from git import Git as Command
+                from git.exc import GitCommandError, GitCommandNotFound
+            finally:
+                os.environ.pop("GIT_PYTHON_REFRESH", None)
+            command = Command(str(self.folder))
+            try:
+                output = command.execute(
+                    ["git", *arguments],
+                    istream=stdin,
+                    env={**_environment(), **(env or {})},
+                    strip_newline_in_stdout=True,
+                )
+            except GitCommandNotFound as error:
+                raise EnvironmentFault(
+                    "git was not found on PATH.", "Install git, then run this again."
+                ) from error
+            except GitCommandError as error:
+                raise _git_error(arguments, str(error.stderr)) from error
+        return str(output)
+
+    def lines(self, *arguments: str) -> list[str]:
+        """Run one git command and give its output's lines."""
+        output = self.run(*arguments)
+        return output.split("\n") if output else []
+
+    def succeeds(self, *arguments: str) -> bool:
+        """Whether a git command ends well."""
+        try:
+            self.run(*arguments)
+        except GitError:
+            return False
+        return True
+
+
+def _git_error(arguments: Sequence[str], stderr: str) -> EnvironmentFault:
+    text = stderr.strip().removeprefix("stderr:").strip().strip("'").strip()
+    if "No space left on device" in text or os.strerror(errno.ENOSPC) in text:
+        return EnvironmentFault("The disk is full: git could not write.", "Make room, then run this again.")
+    return GitError(f"git {arguments[0]} failed: {' '.join(text.split()) or 'no reason given'}")
+
+
+def enclosing_repository(folder: Path) -> Path | None:
+    """The git work tree that a folder lies in, found without running git."""
+    for parent in (folder, *folder.parents):
+        if (parent / ".git").exists():
+            return parent
+    return None

@@ -1,0 +1,71 @@
+"""What a killed run leaves behind: recognisable names, and their removal once the process is dead."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import socket
+from pathlib import Path
+
+_PARTIAL = re.compile(
+    r"\.course-partial-(?P<what>[a-z]+)-(?P<host>[0-9a-f]+)-(?P<pid>\d+)-(?P<token>[0-9a-f]+)-.*"
+)
+_TOKEN = secrets.token_hex(4)
+
+
+def partial_name(what: str) -> str:
+    """The beginning of a name for unfinished work of this process."""
+    return f".course-partial-{what}-{_host()}-{os.getpid()}-{_TOKEN}-"
+
+
+def dead_partials(folder: Path, what: str) -> list[Path]:
+    """The unfinished work in a folder whose process, on this machine, no longer runs."""
+    found = []
+    for path in folder.iterdir():
+        match = _PARTIAL.fullmatch(path.name)
+        if match is None or match["what"] != what or match["host"] != _host():
+            continue
+        mine = int(match["pid"]) == os.getpid()
+        if match["token"] != _TOKEN if mine else not _is_alive(int(match["pid"])):
+            found.append(path)
+    return found
+
+
+def sweep_partials(folder: Path, what: str) -> None:
+    """Remove what dead processes left in a folder; what can't be removed stays."""
+    try:
+        leftovers = dead_partials(folder, what)
+    except OSError:
+        return
+    for path in leftovers:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _host() -> str:
+    return socket.gethostname().encode("utf-8", "surrogateescape").hex()[:16] or "0"
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":
+        return _is_alive_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_alive_windows(pid: int) -> bool:
+    import ctypes
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
+    handle = kernel.OpenProcess(0x00100000, False, pid)
+    if not handle:
+        return False
+    alive = kernel.WaitForSingleObject(handle, 0) == 0x102
+    kernel.CloseHandle(handle)
+    return bool(alive)

@@ -1,0 +1,111 @@
+"""A practice: the learner's own repository, recognised by .course/practice.toml, made from the history."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course.catalog import Chapter, Course, is_course
+from course.errors import CourseError, InputError
+from course.git import Git
+from course.history import History, practice_key, practice_ref
+from course.manifest import FORMAT
+from course.placement import Destination, place
+
+MARK = Path(".course", "practice.toml")
+START_REF = "refs/course/start"
+_SOURCE = Path(".course", "source.toml")
+
+
+class PracticeError(CourseError):
+    """A practice directory is damaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Practice:
+    """A practice directory: which chapter of which course, in which language, made from which folder."""
+
+    root: Path
+    course: str
+    chapter: str
+    language: str
+    source: Path | None
+
+    @property
+    def state(self) -> Path:
+        """The folder of the engine's own notes: evidence, hints shown, records."""
+        return self.root / ".course"
+
+
+def find_practice(start: Path) -> Practice | None:
+    """The practice that `start` lies in, None where it lies in none. Raises PracticeError."""
+    here = start.resolve()
+    for folder in (here, *here.parents):
+        if (folder / MARK).is_file():
+            return _read_practice(folder)
+    return None
+
+
+def require_practice(start: Path) -> Practice:
+    """The practice that `start` lies in. Raises InputError where it lies in none."""
+    practice = find_practice(start)
+    if practice is None:
+        raise InputError(
+            f"{start.resolve()} is not inside a practice.",
+            "Make one by `course practice 12 ./mywork`, then `cd mywork`; or name it: `course -C DIR …`.",
+        )
+    return practice
+
+
+def _read_practice(root: Path) -> Practice:
+    data = _read_toml(root / MARK)
+    values = [value for key in ("course", "chapter", "language") if isinstance(value := data.get(key), str)]
+    if data.get("format") != FORMAT or len(values) < 3:
+        raise PracticeError(
+            f"{root / MARK} is not as this engine writes it.",
+            f"`git -C {root} checkout -- {MARK.as_posix()}` brings it back.",
+        )
+    source = None
+    if (root / _SOURCE).is_file():
+        folder = _read_toml(root / _SOURCE).get("folder")
+        source = Path(folder) if isinstance(folder, str) and is_course(Path(folder)) else None
+    course, chapter, language = values
+    return Practice(root=root, course=course, chapter=chapter, language=language, source=source)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise PracticeError(f"{path} can't be read: {error}.") from error
+
+
+def make_practice(
+    course: Course, history: History, chapter: Chapter, language: str, destination: Destination
+) -> None:
+    """Put a new practice at the destination, whole or not at all. Raises CourseError."""
+
+    def build(folder: Path) -> None:
+        git = Git(folder)
+        git.run("init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main", ".")
+        ref = practice_ref(chapter, language)
+        git.run(
+            "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-head-ok",
+            str(history.repository), f"{ref}:refs/heads/main", f"{ref}:{START_REF}",
+        )  # fmt: skip
+        git.run("read-tree", "--reset", "-u", "HEAD")
+        (folder / _SOURCE).write_text(f"folder = {_toml_string(str(course.root))}\n", "utf-8")
+
+    place(destination, build)
+
+
+def _toml_string(text: str) -> str:
+    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or c in '"\\\x7f' else c for c in text)
+    return f'"{escaped.encode("utf-8", "backslashreplace").decode("utf-8")}"'
+
+
+def start_commit(history: History, chapter: Chapter, language: str) -> str:
+    """The id of a practice's starter commit."""
+    return history.practices[practice_key(chapter, language)]
