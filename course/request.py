@@ -34,7 +34,8 @@ class Request:
         course = find_course(self.start, self.explicit_course, recorded)
         if practice is not None and practice.course != course.manifest.id:
             raise InputError(
-                f"{practice.root} is a practice of the course {practice.course!r}, not of {course.manifest.id!r}.",
+                f"{practice.root} is a practice of the course {practice.course!r}, "
+                f"not of {course.manifest.id!r}.",
                 "Name its course by --course DIR, or install it.",
             )
         return course

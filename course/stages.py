@@ -107,7 +107,7 @@ class _Stage:
         """Every unit in the target's order; what only the starter has stands where the starter has it."""
         ordered = list(self._target)
         keys = [unit.key for unit in ordered]
-        before = None
+        before = ""
         for unit in self._starter.values():
             if unit.key not in keys:
                 at = keys.index(before) + 1 if before in keys else 0

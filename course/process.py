@@ -1,0 +1,104 @@
+"""The one place that starts processes (git has its own door): bounded, and killed with all they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from course.errors import EnvironmentFault
+
+_FOREIGN = ("PYTEST_", "COURSE_", "COV_", "COVERAGE_", "HYPOTHESIS_")
+_PYTHON = frozenset(
+    (
+        "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONOPTIMIZE", "PYTHONWARNINGS",
+        "PYTHONDEVMODE", "PYTHONASYNCIODEBUG", "PYTHONPYCACHEPREFIX", "PYTHONBREAKPOINT", "PYTHONPLATLIBDIR",
+        "PYTHONSAFEPATH", "PYTHONFAULTHANDLER", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONDEBUG",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """How a process ended: its status (negative for a signal), its output, whether its deadline ended it."""
+
+    status: int
+    stdout: str
+    stderr: str
+    timed_out: bool
+    seconds: float
+
+
+def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a child that judges code: nothing in it can lead the child to other code."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN) and key not in _PYTHON
+    }
+    fixed = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1", "PY_COLORS": "0"}
+    return {**kept, **fixed, **(extra or {})}
+
+
+def run_process(
+    arguments: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    deadline: float = 600.0,
+) -> Finished:
+    """Run a program to its end, or kill it and its whole group after `deadline` seconds.
+
+    Its output goes through files, so that a grandchild that keeps a pipe open can't hold this process up.
+    Raises EnvironmentFault where the program can't be started.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        begun = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                [str(argument) for argument in arguments],
+                cwd=cwd,
+                env=dict(env) if env is not None else child_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EnvironmentFault(f"{arguments[0]} can't be started: {error.strerror}.") from error
+        timed_out = False
+        try:
+            process.wait(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            kill_group(process)
+        return Finished(
+            status=process.returncode,
+            stdout=_text(out),
+            stderr=_text(err),
+            timed_out=timed_out,
+            seconds=time.monotonic() - begun,
+        )
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything that it started in its group, and wait for it."""
+    if os.name == "nt":
+        process.kill()
+    else:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            if process.poll() is None:
+                process.kill()
+    process.wait()
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")

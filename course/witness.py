@@ -1,0 +1,231 @@
+"""The pytest plugin that testifies from inside a run: which package was tested, and how each test ended.
+
+It runs in the child process, imports nothing of the engine and writes one JSON line an event. Decision: the
+file is opened anew for each line, because learner code may close any descriptor or end the process any time.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+import pytest
+
+SETTINGS = "COURSE_WITNESS"
+
+
+class FreshLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module from its source, whatever bytecode lies beside it."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class Witness:
+    """Testifies to one run. `settings`: report, tree, package, modules, fault, deadline."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.report = Path(settings["report"])
+        self.tree = Path(settings["tree"])
+        self.package: str = settings["package"]
+        self.modules: list[str] = settings["modules"]
+        self.fault: str | None = settings.get("fault")
+        self.deadline: float | None = settings.get("deadline")
+        self._compared: tuple[str, str] | None = None
+        self._watchdog: Any = None
+
+    def tell(self, event: str, **data: Any) -> None:
+        """Write one event."""
+        line = json.dumps({"event": event, **data}, ensure_ascii=True) + "\n"
+        with self.report.open("a", encoding="ascii") as file:
+            file.write(line)
+
+    def prepare(self) -> None:
+        """Before collection: load from source, watch for exits, prove the package, plant the fault."""
+        hook = importlib.machinery.FileFinder.path_hook((FreshLoader, importlib.machinery.SOURCE_SUFFIXES))
+        source = str(self.tree / "src")
+        sys.path_hooks.insert(0, _only_under(source, hook))
+        sys.path_importer_cache.clear()
+        self._watch_exits()
+        self._start_watchdog()
+        self.tell("start", origin=self._origin(), pid=os.getpid())
+        if self.fault is not None:
+            self._plant(self.fault)
+        for name in self.modules:
+            self._try_import(name)
+
+    def _origin(self) -> str | None:
+        try:
+            spec = importlib.util.find_spec(self.package)
+        except (ImportError, ValueError):
+            return None
+        return spec.origin if spec is not None else None
+
+    def _start_watchdog(self) -> None:
+        """Have the stack of an endless loop written shortly before the engine ends this process."""
+        if self.deadline is not None:
+            self._watchdog = self.report.with_suffix(".stack").open("w", encoding="utf-8")
+            faulthandler.dump_traceback_later(self.deadline, file=self._watchdog)
+
+    def _watch_exits(self) -> None:
+        leave = os._exit
+
+        def tell_and_leave(status: int) -> NoReturn:
+            self.tell("exit", places=self._places(_frames(sys._getframe(1))), call="os._exit")
+            leave(status)
+
+        os._exit = tell_and_leave
+
+    def _plant(self, file: str) -> None:
+        spec = importlib.util.spec_from_file_location("course_fault", file)
+        if spec is None or spec.loader is None:
+            raise pytest.UsageError(f"{file} is not a Python file")
+        fault = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(fault)
+        module = importlib.import_module(getattr(fault, "MODULE", self.modules[0]))
+        fault.inject(module)
+        self.tell("planted", fault=file, module=module.__name__)
+
+    def _try_import(self, name: str) -> None:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 - whatever ends an import is testified, sys.exit too
+            self.tell("import_failed", module=name, **self._failure(error, "collect"))
+            for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
+                del sys.modules[loaded]
+
+    def _failure(self, error: BaseException, phase: str) -> dict[str, Any]:
+        names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, BaseException)]
+        try:
+            message = str(error)
+        except Exception:  # noqa: BLE001 - a learner's exception may fail to say itself
+            message = "(this exception's __str__ failed)"
+        places = self._places(
+            (f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)
+        )
+        if isinstance(error, SyntaxError) and error.filename:
+            places += self._places([(error.filename, error.lineno or 1)])
+        return {
+            "phase": phase,
+            "types": names,
+            "message": message,
+            "places": places,
+            "assertion_only": _is_assertion(error),
+        }
+
+    def _places(self, frames: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        places = []
+        for file, line in frames:
+            try:
+                relative = Path(file).resolve().relative_to(self.tree.resolve())
+            except (ValueError, OSError):
+                continue
+            places.append((relative.as_posix(), line))
+        return places
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Testify to what could not be collected."""
+        report = yield
+        call = getattr(report, "call", None)
+        if report.failed:
+            error = call.excinfo.value if call is not None and call.excinfo is not None else None
+            cause = (error.__cause__ or error) if error is not None else None
+            if cause is not None:
+                failure = self._failure(cause, "collect")
+                failure["message"] = str(error) if not failure["places"] else failure["message"]
+                self.tell("collect_failed", node=collector.nodeid, **failure)
+            else:
+                self.tell(
+                    "collect_failed", node=collector.nodeid, phase="collect", types=[], message="", places=[]
+                )
+        return report
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Testify to what will be run."""
+        for item in session.items:
+            function = getattr(item, "originalname", None) or item.name
+            rule = (getattr(getattr(item, "function", None), "__doc__", None) or "").strip()
+            file = item.path.relative_to(self.tree) if item.path.is_relative_to(self.tree) else item.path
+            markers = sorted({mark.name for mark in item.iter_markers()})
+            rule = " ".join(rule.split("\n\n")[0].split())
+            self.tell(
+                "item", node=item.nodeid, name=function, file=file.as_posix(), rule=rule, markers=markers
+            )
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
+        """Remember what a failing comparison compared: lab tests write `assert actual == expected`."""
+        self._compared = (_shown(left), _shown(right)) if op == "==" else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Testify to a phase of a test."""
+        report = yield
+        data: dict[str, Any] = {"node": item.nodeid, "phase": report.when, "outcome": report.outcome}
+        if report.failed and call.excinfo is not None:
+            compared = self._compared if isinstance(call.excinfo.value, AssertionError) else None
+            failure = self._failure(call.excinfo.value, report.when or "call")
+            data["failure"] = {**failure, "compared": compared}
+        self._compared = None
+        self.tell("phase", seconds=call.duration, **data)
+        return report
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Testify that the run came to its own end, and which files were imported."""
+        names = {self.package, *self.modules}
+        files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
+        self.tell("end", exit=int(exitstatus), files=files, time=time.time())
+
+
+def _only_under(source: str, hook: Any) -> Any:
+    def finder(path: str) -> Any:
+        if path != source and not path.startswith(source + os.sep):
+            raise ImportError
+        return hook(path)
+
+    return finder
+
+
+def _frames(frame: FrameType | None) -> list[tuple[str, int]]:
+    frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_stack(frame)]
+    return frames[::-1]
+
+
+def _is_assertion(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_assertion(inner) for inner in error.exceptions)
+    return isinstance(error, AssertionError | pytest.fail.Exception)
+
+
+def _shown(value: object) -> str:
+    """A value's repr, in bounds; a learner's __repr__ may fail."""
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001 - see above
+        return f"<{type(value).__name__} whose repr failed: {type(error).__name__}>"
+    return text if len(text) <= 600 else f"{text[:400]} … {text[-160:]}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the stand, where the engine asked for it."""
+    settings = os.environ.get(SETTINGS)
+    if settings is not None:
+        witness = Witness(json.loads(settings))
+        config.pluginmanager.register(witness, "course-witness")
+        witness.prepare()

@@ -1,0 +1,71 @@
+"""Runs the labs' tests in this repository: against the reference, or by --tree against a starter or a stage."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from course.catalog import Chapter, Course, load_course
+from course.errors import CourseError
+from course.history import project_answers
+from course.projects import render_project
+from course.stages import stage_tree
+from course.trees import Tree, practice_tree, read_template, target_tree, write_tree
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tree",
+        default="target",
+        metavar="target|starter|LAB",
+        help="what the lab tests judge: the reference (default), the starter, or the state with labs to LAB done",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        course = load_course(ROOT)
+        tree = _chosen_tree(course, config)
+        tree |= render_project(
+            read_template(ROOT / "starters" / "_project"), project_answers(course, None, "")
+        )
+    except CourseError as error:
+        raise pytest.UsageError(error.message) from error
+    folder = Path(tempfile.mkdtemp(prefix="course-tree-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    write_tree(tree, folder)
+    sys.path.insert(0, str(folder / "src"))
+    if config.option.collectonly:
+        return
+    spec = importlib.util.spec_from_file_location("course_lab_count", folder / "tests" / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    closing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(closing)
+    config.pluginmanager.register(closing.LabCount(folder / "pyproject.toml"), "course-lab-count")
+
+
+def _chosen_tree(course: Course, config: pytest.Config) -> Tree:
+    wanted = config.getoption("--tree")
+    if wanted == "target":
+        return target_tree(course, course.chapters[-1])
+    if wanted == "starter":
+        return practice_tree(course, _named_chapter(course, config))
+    chapter, lab = course.lab(wanted)
+    return stage_tree(course, chapter, lab.id)
+
+
+def _named_chapter(course: Course, config: pytest.Config) -> Chapter:
+    numbers = set(re.findall(r"\b(?:lab|extra)(\d+)", config.getoption("markexpr") or ""))
+    if len(numbers) != 1:
+        raise pytest.UsageError("--tree starter needs one chapter: name it by -m, as -m lab12_1")
+    return course.practice_chapter(numbers.pop())
