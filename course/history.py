@@ -72,7 +72,7 @@ def open_history(course: Course) -> History:
     folder = cache_folder() / "history" / content_hash(course)
     history = _load(folder)
     if history is None:
-        history = _build(course, folder)
+        history = build_history(course, folder)
     if course.installed:
         check_pins(course, history)
     return history
@@ -112,7 +112,7 @@ def _load(folder: Path) -> History | None:
         return None
 
 
-def _build(course: Course, folder: Path) -> History:
+def build_history(course: Course, folder: Path) -> History:
     """Build beside `folder`, then rename; where another builder was faster, its result is the same."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -281,6 +281,15 @@ class _Stream:
 def _quoted(path: str) -> str:
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def export_commit(history: History, commit: str, folder: Path) -> None:
+    """Write a commit's tree into a new folder, without any repository. Raises CourseError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="course-index-") as index:
+        git, env = Git(history.repository), {"GIT_INDEX_FILE": str(Path(index, "index"))}
+        git.run("read-tree", commit, env=env)
+        git.run(f"--work-tree={folder}", "checkout-index", "--all", env=env)
 
 
 def read_pins(course: Course) -> dict[str, str] | None:

@@ -29,7 +29,8 @@ _PYTEST_BROKEN = (3, 4)
 class TestRun:
     """What to run: files and a marker expression in a tree, whose package is what is judged.
 
-    `modules` are the teaching modules in import order, `fault` a portable fault to plant, `deadline` seconds.
+    `modules` are the teaching modules in import order, `fault` a portable fault to plant, `deadline` seconds,
+    `shuffle` a seed for another order; `elsewhere` starts pytest in a directory of its own.
     """
 
     tree: Path
@@ -39,7 +40,8 @@ class TestRun:
     expression: str = ""
     fault: Path | None = None
     deadline: float = DEADLINE
-    options: Sequence[str] = ()
+    shuffle: int | None = None
+    elsewhere: bool = False
 
 
 def teaching_modules(chapter: Chapter) -> list[str]:
@@ -74,11 +76,13 @@ def run_tests(run: TestRun) -> RunOutcome:
             "modules": list(run.modules),
             "fault": str(run.fault) if run.fault is not None else None,
             "deadline": max(run.deadline - 0.2, run.deadline * 0.8),
+            "shuffle": run.shuffle,
         }
         env = child_environment(
             {"COURSE_WITNESS": json.dumps(settings), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         )
-        finished = run_process(_arguments(run), cwd=run.tree, env=env, deadline=run.deadline)
+        start = Path(folder) if run.elsewhere else run.tree
+        finished = run_process(_arguments(run), cwd=start, env=env, deadline=run.deadline)
         events = _read_events(report)
         stack = report.with_suffix(".stack")
         stack_text = stack.read_text("utf-8", "replace") if stack.is_file() else ""
@@ -90,8 +94,8 @@ def _arguments(run: TestRun) -> list[str]:
     marks = ["-m", run.expression] if run.expression else []
     return [
         sys.executable, "-P", "-m", "pytest", *named, "-p", "no:cacheprovider", "-q", "--no-header",
-        "--tb=no", "-c", str(run.tree / "pyproject.toml"), f"--rootdir={run.tree}", *run.options, *marks,
-        *run.files,
+        "--tb=no", "-c", str(run.tree / "pyproject.toml"), f"--rootdir={run.tree}", *marks,
+        *(str(run.tree / file) for file in run.files),
     ]  # fmt: skip
 
 

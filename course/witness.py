@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import random
 import sys
 import time
 import traceback
@@ -34,7 +35,7 @@ class FreshLoader(importlib.machinery.SourceFileLoader):
 
 
 class Witness:
-    """Testifies to one run. `settings`: report, tree, package, modules, fault, deadline."""
+    """Testifies to one run. `settings`: report, tree, package, modules, fault, deadline, shuffle."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.report = Path(settings["report"])
@@ -43,6 +44,7 @@ class Witness:
         self.modules: list[str] = settings["modules"]
         self.fault: str | None = settings.get("fault")
         self.deadline: float | None = settings.get("deadline")
+        self.shuffle: int | None = settings.get("shuffle")
         self._compared: tuple[str, str] | None = None
         self._watchdog: Any = None
 
@@ -154,6 +156,11 @@ class Witness:
                     "collect_failed", node=collector.nodeid, phase="collect", types=[], message="", places=[]
                 )
         return report
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Shuffle where a seed was given."""
+        if self.shuffle is not None:
+            random.Random(self.shuffle).shuffle(items)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Testify to what will be run."""

@@ -6,8 +6,7 @@ import click
 
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
-from course.git import Git
-from course.history import History, open_history, parent_commit
+from course.history import History, export_commit, open_history, parent_commit
 from course.placement import Destination, check_destination, place
 from course.request import Request, command_line, from_here
 
@@ -27,25 +26,12 @@ def command(request: Request, chapter: str, export: str | None, as_json: bool) -
     with request.output.working("building the teaching history"):
         history = open_history(course)
     if destination is not None:
-        export_target(history, found, destination)
+        place(destination, lambda folder: export_commit(history, history.checkpoints[found.id], folder))
     data = _data(request, found, history, destination)
     if as_json:
         request.output.document("checkpoint", data)
         return
     _tell(request, found, data)
-
-
-def export_target(history: History, chapter: Chapter, destination: Destination) -> None:
-    """Put a chapter's target tree at the destination, without any repository. Raises CourseError."""
-    commit = history.checkpoints[chapter.id]
-
-    def build(folder: object) -> None:
-        git = Git(history.repository)
-        index = {"GIT_INDEX_FILE": f"{folder}.index"}
-        git.run("read-tree", commit, env=index)
-        git.run("checkout-index", "--all", f"--prefix={folder}/", env=index)
-
-    place(destination, build)
 
 
 def _data(

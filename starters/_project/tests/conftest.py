@@ -23,11 +23,15 @@ class LabCount:
         self.passed: set[str] = set()
         self.reds: dict[str, str] = {}
         self.uncollected = ""
+        self.collected = False
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and not self.uncollected:
             lines = [line for line in report.longreprtext.splitlines() if line.strip()]
             self.uncollected = re.sub(r"^E\s+", "", lines[-1]) if lines else "nothing was collected"
+
+    def pytest_collection(self) -> None:
+        self.collected = True
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -46,14 +50,17 @@ class LabCount:
             self.passed.add(item.nodeid)
         return report
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    def pytest_unconfigure(self, config: pytest.Config) -> None:
+        terminal = config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is None or not self.collected:
+            return
         expression = config.getoption("markexpr") or ""
         narrowed = bool(expression or config.getoption("keyword")) or any("::" in arg for arg in config.args)
         lines = [line for number in self.chapters for line in self._chapter_lines(number, expression, narrowed)]
         if lines:
-            terminalreporter.write_line("")
+            terminal.write_line("")
         for line, green in lines:
-            terminalreporter.write_line(line, green=green, red=not green)
+            terminal.write_line(line, green=green, red=not green)
 
     def _chapter_lines(self, number: str, expression: str, narrowed: bool) -> list[tuple[str, bool]]:
         """The closing lines of a chapter's labs, as far as they were asked for, and whether each is green."""

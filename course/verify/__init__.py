@@ -1,0 +1,1 @@
+"""The author's gate: one claim a line, each proven by a run or a comparison of things made apart."""

@@ -1,0 +1,73 @@
+"""What a claim is, and how claims are judged: true, false, or broken where they could not be checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+from course.errors import CourseError
+from course.outcome import Status
+
+
+class ClaimFalse(Exception):
+    """A claim does not hold; the text says what was found instead."""
+
+
+class ClaimBroken(CourseError):
+    """A claim can't be checked: a run that it needs can't be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One sentence about a chapter (`12`) or the whole course (empty), and the check that proves it.
+
+    `prove` returns a short remark (a count, say), and raises ClaimFalse where the sentence is not true.
+    """
+
+    chapter: str
+    sentence: str
+    prove: Callable[[], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What came of a claim: PASSED is true, FAILED false, BROKEN could not be checked."""
+
+    chapter: str
+    sentence: str
+    status: Status
+    remark: str
+    seconds: float
+
+
+def judge_claim(claim: Claim) -> Verdict:
+    """Check one claim; whatever keeps it from being checked makes it BROKEN, never true."""
+    begun = time.monotonic()
+    try:
+        status, remark = Status.PASSED, claim.prove()
+    except ClaimFalse as falsehood:
+        status, remark = Status.FAILED, str(falsehood)
+    except CourseError as error:
+        status, remark = (Status.FAILED if error.exit_status == 1 else Status.BROKEN), error.message
+    except Exception as error:  # noqa: BLE001 - a claim that can't be checked is broken, whatever the reason
+        status, remark = Status.BROKEN, f"{type(error).__name__}: {error}"
+    return Verdict(
+        chapter=claim.chapter,
+        sentence=claim.sentence,
+        status=status,
+        remark=remark,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def judge_claims(claims: Iterable[Claim], pool: Executor) -> Iterator[Verdict]:
+    """Check claims on a pool; verdicts come in the claims' order."""
+    waiting: list[Future[Verdict]] = [pool.submit(judge_claim, claim) for claim in claims]
+    try:
+        for future in waiting:
+            yield future.result()
+    finally:
+        for future in waiting:
+            future.cancel()
