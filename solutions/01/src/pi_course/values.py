@@ -109,10 +109,6 @@ class _FrozenRecord(_Frozen):
 
     __init__ = __setattr__ = __delattr__ = __setstate__ = _refuse
 
-    @property
-    def __dict__(self) -> MappingProxyType[str, Any]:  # type: ignore[override]
-        return MappingProxyType({name: getattr(self, name) for name in _record_of(type(self)).names})
-
 
 class _Record(NamedTuple):
     """A dataclass that may be copied: itself, its read-only subclass, and its fields' names."""
@@ -134,8 +130,10 @@ def _record_of(kind: type) -> _Record:
             f"cannot copy a {kind.__module__}.{kind.__qualname__}: "
             f"only JSON values, tuples and dataclasses of {_PACKAGE} are copied"
         )
-    members = {"__slots__": (), "__module__": kind.__module__}
-    frozen = type(f"Frozen{kind.__name__}", (_FrozenRecord, kind), members)
-    record = _Record(kind, frozen, tuple(field.name for field in fields(kind)))
-    _RECORDS[kind] = _RECORDS[frozen] = record
+    names = tuple(field.name for field in fields(kind))
+    # `vars(frozen)` is a view: the real `__dict__`, where there is one, would be a way around `__setattr__`
+    view = property(lambda self: MappingProxyType({name: getattr(self, name) for name in names}))
+    members = {"__slots__": (), "__module__": kind.__module__, "__dict__": view}
+    record = _Record(kind, type(f"Frozen{kind.__name__}", (_FrozenRecord, kind), members), names)
+    _RECORDS[kind] = _RECORDS[record.frozen] = record
     return record

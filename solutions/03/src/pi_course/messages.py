@@ -1,5 +1,6 @@
 """Messages: what user, assistant and tools say to one another, and the JSON that Pi writes of it."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,8 +90,7 @@ def tool_calls_of(message: AgentMessage) -> list[ToolCall]:
 def message_to_json(message: AgentMessage) -> dict[str, JsonValue]:
     """Return Pi's wire form as a new dict; `details` and `errorMessage` only where they are not `None`.
 
-    Raises `TypeError` for what is no message, or holds arguments or details that `clone` does not take.
-    (Chapter 03)
+    Raises `TypeError` for what is no message, and for arguments or details that are not JSON. (Chapter 03)
     """
     if not isinstance(message, UserMessage | AssistantMessage | ToolResultMessage):
         raise TypeError(f"expected a message, got {type(message).__name__}")
@@ -99,7 +99,7 @@ def message_to_json(message: AgentMessage) -> dict[str, JsonValue]:
     if isinstance(message, ToolResultMessage):
         data |= {"toolCallId": message.tool_call_id, "toolName": message.tool_name, "content": content}
         if message.details is not None:
-            data["details"] = clone(message.details)
+            data["details"] = _json_copy(message.details)
         data["isError"] = message.is_error
     else:
         data["content"] = content
@@ -112,9 +112,23 @@ def message_to_json(message: AgentMessage) -> dict[str, JsonValue]:
 
 
 def _part_to_json(part: TextContent | ToolCall) -> JsonValue:
-    if isinstance(part, TextContent):
-        return {"type": part.type, "text": part.text}
-    return {"type": part.type, "id": part.id, "name": part.name, "arguments": clone(part.arguments)}
+    match part:
+        case TextContent():
+            return {"type": part.type, "text": part.text}
+        case ToolCall():
+            return {
+                "type": part.type,
+                "id": part.id,
+                "name": part.name,
+                "arguments": _json_copy(part.arguments),
+            }
+        case _:
+            raise TypeError(f"content holds {type(part).__name__}, neither text nor tool call")
+
+
+def _json_copy(value: JsonValue) -> Any:
+    """Return a copy in JSON's own types: tuples become lists, and what JSON cannot write is an error here."""
+    return json.loads(json.dumps(clone(value)))
 
 
 def message_from_json(data: Mapping[str, Any]) -> AgentMessage:
@@ -146,13 +160,9 @@ def message_from_json(data: Mapping[str, Any]) -> AgentMessage:
 def _assistant_from_json(data: Mapping[str, Any]) -> AssistantMessage:
     stop_reason: Any = _take(data, "stopReason", str)
     if stop_reason not in get_args(StopReason):
-        raise ValueError(
-            f"stopReason: expected one of {', '.join(get_args(StopReason))}, got {stop_reason!r}"
-        )
+        raise ValueError(f"stopReason: {stop_reason!r} is none of {', '.join(get_args(StopReason))}")
     return AssistantMessage(
-        content=[
-            _part_from_json(part, f"content[{i}]") for i, part in enumerate(_take(data, "content", list))
-        ],
+        content=_parts_from_json(data),
         stop_reason=stop_reason,
         timestamp=_take(data, "timestamp", int),
         error_message=_take(data, "errorMessage", str) if "errorMessage" in data else None,

@@ -88,8 +88,8 @@ async def collect(stream: AsyncIterator[ModelEvent]) -> AssistantMessage:
     return message
 
 
-Outcome: TypeAlias = AssistantMessage | Exception
-Reply: TypeAlias = Outcome | Callable[[ModelContext], Outcome | Awaitable[Outcome]]
+Answer: TypeAlias = AssistantMessage | Exception
+Reply: TypeAlias = Answer | Callable[[ModelContext], Answer | Awaitable[Answer]]
 
 
 class ScriptedModel:
@@ -113,7 +113,7 @@ class ScriptedModel:
 
     async def _play(self, reply: Reply | None, context: ModelContext) -> AsyncIterator[ModelEvent]:
         if reply is None:
-            raise ModelProtocolError(f"the script has no reply for request {len(self.requests)}")
+            raise ModelProtocolError("the script has no reply left")
         message = await _resolve(reply, context)
         for part in message.content:
             yield TextDelta(part.text) if isinstance(part, TextContent) else ToolCallDelta(clone(part))
@@ -121,13 +121,13 @@ class ScriptedModel:
 
 
 async def _resolve(reply: Reply, context: ModelContext) -> AssistantMessage:
-    outcome: object = reply
+    answer: object = reply
     if callable(reply):
-        outcome = reply(context)
-        if inspect.isawaitable(outcome):
-            outcome = await outcome
-    if isinstance(outcome, Exception):
-        raise outcome
-    if not isinstance(outcome, AssistantMessage):
-        raise TypeError(f"a scripted reply gave {type(outcome).__name__}, neither message nor Exception")
-    return outcome
+        answer = reply(context)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    if isinstance(answer, Exception):
+        raise answer
+    if not isinstance(answer, AssistantMessage):
+        raise TypeError(f"a scripted reply gave {type(answer).__name__}, neither message nor Exception")
+    return answer

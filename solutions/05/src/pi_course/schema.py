@@ -63,33 +63,35 @@ def validate_arguments(tool: ToolDefinition, arguments: Mapping[str, JsonValue])
     where the arguments are no JSON object, and where the schema itself is bad or refers to something that it
     does not hold: schemas are never fetched. (Chapter 05)
     """
+    validator = _validator(tool)
     try:
-        errors = list(islice(_validator(tool).iter_errors(_plain_object(arguments)), _SHOWN_ERRORS))
-    except SchemaError as error:
-        raise ToolArgumentError(f"{tool.name}: bad schema: {error.json_path}: {error.message}") from error
-    except Unresolvable as error:
-        raise ToolArgumentError(f"{tool.name}: bad schema: $: {error}") from error
+        plain = clone(arguments)
+        if not isinstance(plain, dict):
+            raise TypeError(f"arguments are a JSON object, not a {type(plain).__name__}")
+        errors = list(islice(validator.iter_errors(plain), _SHOWN_ERRORS))
     except TypeError as error:
         raise ToolArgumentError(f"{tool.name}: $: {error}") from error
+    except Unresolvable as error:
+        raise ToolArgumentError(f"{tool.name}: bad schema: $: {error}") from error
+    except RecursionError as error:
+        raise ToolArgumentError(f"{tool.name}: $: nested too deeply") from error
     if errors:
         found = "; ".join(f"{error.json_path}: {error.message}" for error in errors)
         raise ToolArgumentError(f"{tool.name}: {found}")
 
 
-def _plain_object(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    plain = clone(arguments)
-    if not isinstance(plain, dict):
-        raise TypeError(f"arguments are a JSON object, not a {type(plain).__name__}")
-    return plain
-
-
 def _validator(tool: ToolDefinition) -> Validator:
-    return _compiled(json.dumps(clone(tool.parameters)))
+    try:
+        return _compiled(json.dumps(clone(tool.parameters)))
+    except SchemaError as error:
+        raise ToolArgumentError(f"{tool.name}: bad schema: {error.json_path}: {error.message}") from error
+    except TypeError as error:
+        raise ToolArgumentError(f"{tool.name}: bad schema: $: {error}") from error
 
 
 @lru_cache(maxsize=256)
 def _compiled(schema_text: str) -> Validator:
-    """Return the checked schema's validator; by text, because checking takes a thousand times a validation."""
+    """Return the validator of a schema, found good; kept by text, as checking a schema is what takes long."""
     schema = json.loads(schema_text)
     kind = validator_for(schema, default=Draft202012Validator)
     kind.check_schema(schema)

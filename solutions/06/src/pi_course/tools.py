@@ -4,14 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from pi_course.messages import TextContent, ToolCall, ToolResultMessage, now_ms
+from pi_course.messages import (
+    TextContent,
+    ToolCall,
+    ToolResultMessage,
+    message_from_json,
+    message_to_json,
+    now_ms,
+)
 from pi_course.model import ToolSchema
 from pi_course.schema import ToolContext, ToolDefinition, ToolOutput, validate_arguments
 from pi_course.values import JsonValue, clone
 
 
 class ToolRegistryError(Exception):
-    """A tool that cannot be registered; the text holds its name."""
+    """A tool name that is taken, or that no tool has."""
 
 
 class ToolRegistry:
@@ -55,22 +62,20 @@ async def execute_tool_call(
     """Run one tool call and return its result, an error result whatever goes wrong.
 
     An unknown tool, arguments that do not fit, an exception, a `CancelledError` of the tool's own, an output
-    that is none and a signal aborted beforehand all give `is_error=True` with the reason as text. The tool
-    works on a copy of the arguments; a signal aborted meanwhile is the tool's to heed. Cancelling the caller
-    raises `CancelledError` here, even where the tool swallows it. (Chapter 06)
+    that no session could write and a signal aborted beforehand all give `is_error=True` with the reason as
+    text. The tool works on a copy of the arguments; a signal aborted meanwhile is the tool's to heed.
+    Cancelling the caller raises `CancelledError` here, even where the tool swallows it. (Chapter 06)
     """
     caller = asyncio.current_task()
     cancels = caller.cancelling() if caller else 0
     try:
-        output = await _run(call, registry, context)
+        result = await _run(call, registry, context)
     except asyncio.CancelledError:
-        if caller is None or caller.cancelling() > cancels:
+        if caller is None or caller.cancelling():
             raise
-        result = error_result(call, f"tool {call.name!r} cancelled itself")
-    except Exception as error:  # noqa: BLE001 - a failing tool is an answer to the model, not a failure of the run
+        result = error_result(call, "the tool cancelled itself")
+    except Exception as error:  # noqa: BLE001 - a failing tool is an answer to the model, not the end of a run
         result = error_result(call, _described(error))
-    else:
-        result = ToolResultMessage(call.id, call.name, output.content, False, now_ms(), output.details)
     if caller is not None and caller.cancelling() > cancels:
         raise asyncio.CancelledError
     return result
@@ -81,25 +86,24 @@ def error_result(call: ToolCall, text: str, *, details: JsonValue = None) -> Too
     return ToolResultMessage(call.id, call.name, [TextContent(text)], True, now_ms(), details)
 
 
-async def _run(call: ToolCall, registry: ToolRegistry, context: ToolContext) -> ToolOutput:
+async def _run(call: ToolCall, registry: ToolRegistry, context: ToolContext) -> ToolResultMessage:
     context.signal.throw_if_aborted()
     tool = registry.get(call.name)
     if tool is None:
         raise ToolRegistryError(f"there is no tool named {call.name!r}")
     validate_arguments(tool, call.arguments)
-    return _checked(await tool.execute(clone(call.arguments), context))
+    return _result_of(call, await tool.execute(clone(call.arguments), context))
 
 
-def _checked(output: object) -> ToolOutput:
-    """Return a copy of a tool's output, detached from what the tool may keep."""
+def _result_of(call: ToolCall, output: object) -> ToolResultMessage:
+    """Return a tool's output as the result of its call, detached from what the tool may keep."""
     if isinstance(output, str):
-        return clone(ToolOutput([TextContent(output)]))
+        output = ToolOutput([TextContent(output)])
     if not isinstance(output, ToolOutput):
         raise TypeError(f"a tool gives back ToolOutput or text, not {type(output).__name__}")
-    copy = clone(output)
-    if not isinstance(copy.content, list) or not all(isinstance(part, TextContent) for part in copy.content):
-        raise TypeError("the content of a ToolOutput is a list of TextContent")
-    return copy
+    result = ToolResultMessage(call.id, call.name, output.content, False, now_ms(), output.details)
+    message_from_json(message_to_json(result))  # what cannot be written and read is this tool's failure
+    return clone(result)
 
 
 def _described(error: Exception) -> str:
