@@ -1,4 +1,4 @@
-"""Runs the labs' tests in this repository: against the reference, or by --tree against a starter or a stage."""
+"""Runs the labs' tests in this repository: against the reference, or by --tree a starter or a stage."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ import pytest
 
 from course.catalog import Chapter, Course, load_course
 from course.errors import CourseError
-from course.history import project_answers
-from course.projects import render_project
 from course.stages import stage_tree
-from course.trees import Tree, practice_tree, read_template, target_tree, write_tree
+from course.trees import Tree, practice_tree, target_tree, write_tree
 
 ROOT = Path(__file__).resolve().parent.parent
-TREE = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --tree."""
     parser.addoption(
         "--tree",
         default="target",
         metavar="target|starter|LAB",
-        help="what the lab tests judge: the reference (default), the starter, or the state with labs to LAB done",
+        help="what the lab tests judge: the reference, the starter, or the state with the labs to LAB done",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Write the chosen tree, put its package first on the path, and count its labs at the end."""
     try:
         course = load_course(ROOT)
         tree = _chosen_tree(course, config)
-        tree |= render_project(
-            read_template(ROOT / "starters" / "_project"), project_answers(course, None, "")
-        )
+        tree |= project_files(course)
     except CourseError as error:
         raise pytest.UsageError(error.message) from error
+    for chapter in course.practice_chapters:
+        for marker in (chapter.marker, chapter.extra_marker, *(lab.marker for lab in chapter.manifest.lab)):
+            config.addinivalue_line("markers", f"{marker}: chapter {chapter.id}")
     folder = Path(tempfile.mkdtemp(prefix="course-tree-"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     write_tree(tree, folder)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course.catalog import Chapter
-from course.history import pin_mismatches, read_pins
 from course.labs import TestRun, count_lab, lab_run, run_tests, teaching_modules
 from course.outcome import RunOutcome, Status, TestOutcome
+from course.pins import pin_mismatches, read_pins
 from course.process import child_environment, run_process
 from course.trees import lab_tests
 from course.verify.bench import Workbench
@@ -24,7 +24,7 @@ def course_claims(bench: Workbench) -> Iterator[Claim]:
     """The claims about the course as a whole."""
 
     def pins() -> str:
-        wrong = pin_mismatches(bench.course, bench.history)
+        wrong = pin_mismatches(bench.course, bench.history.checkpoints)
         if read_pins(bench.course) is None:
             raise ClaimFalse("there is no checkpoints/history.toml; `course pin` writes it")
         if wrong:
