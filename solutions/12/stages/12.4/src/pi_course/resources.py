@@ -1,5 +1,9 @@
 """The form of `wrap_executor` between Labs 12.4 and 12.5."""
 
+from pi_course.messages import ToolCall, ToolResultMessage
+from pi_course.schema import ToolContext
+from pi_course.tools import ToolExecutor
+
 
 class ExtensionHost:
     """The committed extensions around a tool registry."""
