@@ -350,14 +350,17 @@ async def test_a_callers_deadline_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("leave", [SystemExit, KeyboardInterrupt])
-def test_leaving_the_program_is_no_result(leave: type[BaseException]) -> None:
+async def test_leaving_the_program_is_no_result(leave: type[BaseException]) -> None:
     """`SystemExit` and `KeyboardInterrupt` are no exceptions of the tool: they end the program as ever."""
 
     async def execute(arguments: Any, context: Any) -> str:
         raise leave
 
+    registry = tools.ToolRegistry()
+    registry.register(_tool(execute))
+    running = tools.execute_tool_call(_call(), registry, _context())
     with pytest.raises(leave):
-        asyncio.run(_run(execute))
+        running.send(None)
 
 
 async def test_calls_at_the_same_time_keep_their_results_apart() -> None:
