@@ -86,6 +86,24 @@ def run_process(
         )
 
 
+def start_process(
+    arguments: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a server that talks over pipes, in a group of its own. Raises EnvironmentFault."""
+    try:
+        return subprocess.Popen(
+            [str(argument) for argument in arguments],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{arguments[0]} can't be started: {error.strerror}.") from error
+
+
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """End a process and everything that it started in its group, and wait for it."""
     if os.name == "nt":
@@ -97,6 +115,9 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
             if process.poll() is None:
                 process.kill()
     process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _text(file: BinaryIO) -> str:

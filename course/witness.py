@@ -14,7 +14,6 @@ import json
 import os
 import random
 import sys
-import time
 import traceback
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -47,6 +46,7 @@ class Witness:
         self.shuffle: int | None = settings.get("shuffle")
         self._compared: tuple[str, str] | None = None
         self._watchdog: Any = None
+        self._loaded = frozenset(sys.modules)
 
     def tell(self, event: str, **data: Any) -> None:
         """Write one event."""
@@ -197,7 +197,18 @@ class Witness:
         """Testify that the run came to its own end, and which files were imported."""
         names = {self.package, *self.modules}
         files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
-        self.tell("end", exit=int(exitstatus), files=files, time=time.time())
+        self.tell("end", exit=int(exitstatus), files=files, libraries=self._libraries())
+
+    def _libraries(self) -> list[str]:
+        """The library modules that the run imported beyond what was loaded when it began."""
+        found = []
+        for name in sys.modules.keys() - self._loaded:
+            origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None)
+            if origin in ("built-in", "frozen") or (
+                origin and origin.startswith((sys.prefix, sys.base_prefix))
+            ):
+                found.append(name)
+        return [] if self.fault is not None else sorted(found)
 
 
 def _only_under(source: str, hook: Any) -> Any:

@@ -13,6 +13,7 @@ import pytest
 
 from course.catalog import Chapter, Course, load_course
 from course.errors import CourseError
+from course.projects import project_files
 from course.stages import stage_tree
 from course.trees import Tree, practice_tree, target_tree, write_tree
 

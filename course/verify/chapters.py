@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course.catalog import Chapter
-from course.labs import TestRun, count_lab, lab_run, run_tests, teaching_modules
+from course.judge import TestRun
+from course.labs import count_lab, lab_run, run_tests, teaching_modules
 from course.outcome import RunOutcome, Status, TestOutcome
 from course.pins import pin_mismatches, read_pins
 from course.process import child_environment, run_process

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from course.catalog import Chapter
-from course.labs import TestRun, run_tests, teaching_modules
+from course.judge import TestRun
+from course.labs import run_tests, teaching_modules
 from course.manifest import Text, check_text
 from course.outcome import Status
 from course.trees import lab_tests

@@ -1,0 +1,116 @@
+"""The warm runner's server: one thread, pytest and its plugins loaded, a forked child for each run.
+
+Its arguments are the plugins, by module; it imports nothing of the engine. It reads one JSON request a line
+on standard input (arguments, cwd, env, out, err, deadline, preload, cache), answers each with one JSON line
+(status, timed_out, seconds) and ends with its input. Decision: a process of its own, because a fork is only
+safe where nothing started a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from typing import Any, NoReturn
+
+_POLL = 0.002
+
+
+def preload(names: list[str]) -> None:
+    """Import modules that runs need, so that children have them; what fails is left to them."""
+    for name in names:
+        if name not in sys.modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+
+
+def serve() -> None:
+    """Answer requests until the input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    preload(["pytest", *sys.argv[1:]])
+    print(json.dumps({"ready": os.getpid()}), file=answers, flush=True)
+    for line in iter(sys.stdin.buffer.readline, b""):
+        request = json.loads(line)
+        preload(request["preload"])
+        answer = run_forked(request)
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def run_forked(request: dict[str, Any]) -> dict[str, Any]:
+    """Run pytest in a forked child, in a session of its own, and kill it whole at its deadline."""
+    begun = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _run_child(request)
+    status, timed_out = _wait(pid, begun + request["deadline"])
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    return {"status": status, "timed_out": timed_out, "seconds": time.monotonic() - begun}
+
+
+def _wait(pid: int, end: float) -> tuple[int, bool]:
+    """The child's status; killed where the deadline comes, or where nobody waits for the answer any more."""
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), False
+        late = time.monotonic() >= end
+        if late or _input_ended():
+            _kill(pid)
+            _, status = os.waitpid(pid, 0)
+            if not late:
+                sys.exit(0)
+            return os.waitstatus_to_exitcode(status), True
+        time.sleep(_POLL)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _input_ended() -> bool:
+    """Whether the engine is gone: while a run is on it sends nothing, so that readable input is its end."""
+    return bool(select.select([0], [], [], 0)[0])
+
+
+def _run_child(request: dict[str, Any]) -> NoReturn:
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, path in ((1, request["out"]), (2, request["err"])):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    sys.pycache_prefix = request["cache"]
+    sys.dont_write_bytecode = False
+    status = 70
+    try:
+        import pytest
+
+        # As objects: named by -p they would warn that they were imported before.
+        plugins = [importlib.import_module(name) for name in sys.argv[1:]]
+        sys.argv = ["pytest", *request["arguments"]]
+        status = int(pytest.main(request["arguments"], plugins=plugins))
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 1
+    except BaseException:  # noqa: BLE001 - the engine reads why the run ended
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve()

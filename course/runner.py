@@ -1,0 +1,175 @@
+"""How a run of pytest is started: cold, as a fresh process, or warm, forked from one that has it loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess  # noqa: TID251 - only for its types; processes are started by course.process
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypedDict
+
+from course.errors import EnvironmentFault
+from course.process import Finished, child_environment, kill_group, run_process, start_process
+
+PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
+
+
+class _Answer(TypedDict):
+    status: int
+    timed_out: bool
+    seconds: float
+
+
+class Runner(Protocol):
+    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files."""
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        deadline: float,
+        tests: Sequence[Path] = (),
+    ) -> Finished:
+        """Run pytest to its end or its deadline (seconds)."""
+
+    def learn(self, modules: Sequence[str]) -> None:
+        """Take note of library modules that runs import."""
+
+
+class ColdRunner:
+    """A fresh interpreter for each run."""
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        deadline: float,
+        tests: Sequence[Path] = (),
+    ) -> Finished:
+        named = [part for plugin in PLUGINS for part in ("-p", plugin)]
+        command = [sys.executable, "-P", "-m", "pytest", *named, *arguments]
+        return run_process(command, cwd=cwd, env=env, deadline=deadline)
+
+    def learn(self, modules: Sequence[str]) -> None:
+        return
+
+
+class WarmRunner:
+    """A server that forks a child for each run; a context manager, one run at a time."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="course-warm-"))
+        self._server: subprocess.Popen[bytes] | None = None
+        self._preload: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server and remove what it kept."""
+        if self._server is not None:
+            kill_group(self._server)
+            self._server = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def learn(self, modules: Sequence[str]) -> None:
+        self._preload = sorted({*self._preload, *modules})
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        deadline: float,
+        tests: Sequence[Path] = (),
+    ) -> Finished:
+        out, err = self._folder / "out", self._folder / "err"
+        request = {
+            "arguments": list(arguments),
+            "cwd": str(cwd),
+            "env": dict(env),
+            "deadline": deadline,
+            "preload": self._preload,
+            "out": str(out),
+            "err": str(err),
+            "cache": str(self._folder / _digest(tests)),
+        }
+        answer = self._ask(request)
+        return Finished(
+            status=answer["status"],
+            stdout=out.read_text("utf-8", "replace") if out.is_file() else "",
+            stderr=err.read_text("utf-8", "replace") if err.is_file() else "",
+            timed_out=answer["timed_out"],
+            seconds=answer["seconds"],
+        )
+
+    def _ask(self, request: Mapping[str, object]) -> _Answer:
+        server = self._running()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            server.stdin.write(json.dumps(request).encode("ascii") + b"\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+        except BaseException:
+            self._drop()
+            raise
+        if not line:
+            self._drop()
+            raise EnvironmentFault("The warm runner ended unexpectedly.", "Run the command again.")
+        answer: _Answer = json.loads(line)
+        return answer
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._server is not None and self._server.poll() is None:
+            return self._server
+        server = start_process(
+            [sys.executable, "-P", "-m", "course.forkserver", *PLUGINS],
+            cwd=self._folder,
+            env=child_environment(),
+        )
+        assert server.stdout is not None
+        if not server.stdout.readline():
+            kill_group(server)
+            raise EnvironmentFault("The warm runner did not start.", "`course doctor` says what is missing.")
+        self._server = server
+        return server
+
+    def _drop(self) -> None:
+        if self._server is not None:
+            kill_group(self._server)
+            self._server = None
+
+
+def can_fork() -> bool:
+    """Whether this system can fork a child safely; where not, runs are cold."""
+    return hasattr(os, "fork") and sys.platform != "win32"
+
+
+def open_runner() -> WarmRunner | None:
+    """A warm runner where the system allows one."""
+    return WarmRunner() if can_fork() else None
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """A name for the bytecode of these test files, by their text: time stamps are too coarse."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes() if file.is_file() else b"")
+    return digest.hexdigest()[:16]
