@@ -1,8 +1,7 @@
 """The loop of one run: say what waits, ask the model, run its tools, until there is nothing more to do.
 
-It knows no session, budget or extension: it is handed functions. Decision: whatever can hang (a model, a
-tool) is a task that the loop waits for in one place, `settle`, because there an abort and a cancelled caller
-become the same thing: a run that is wound up in order, with every call answered and every turn closed.
+It knows no session, budget or extension. Decision: what can hang (a model, a tool) is a task, waited for in
+one place, `settle`, because there abort and cancellation become one: a run wound up with all calls answered.
 """
 
 import asyncio
@@ -97,10 +96,7 @@ class RunControl:
 async def run_agent_loop(
     setup: LoopSetup, transcript: list[AgentMessage], prompt: UserMessage, control: RunControl
 ) -> AgentRunResult:
-    """Add one run to the transcript and say how it ended; failures of models and tools end up in there.
-
-    Raises what interrupts the program, and `CancelledError` once a cancelled run is wound up.
-    """
+    """Add one run to the transcript and say how it ended; only an interrupt or a cancelled caller raises."""
     run = _Run(setup, transcript, control)
     setup.emit(AgentStart())
     try:
@@ -116,7 +112,7 @@ async def run_agent_loop(
 
 
 def detached(message: _M) -> _M:
-    """Copy a message by way of its wire form: TypeError or ValueError for what could not be stored."""
+    """Copy a message by way of its wire form: TypeError or ValueError for one that has none."""
     try:
         return cast(_M, message_from_json(message_to_json(message)))
     except AttributeError as error:
@@ -185,7 +181,7 @@ class _Run:
     async def request(self) -> AssistantMessage:
         """Ask the model; where no whole message comes of it, write the one that closes the turn."""
         heard: list[str] = []
-        task = None if self.signal.aborted else await self.settle(self.ask(heard))
+        task = await self.settle(self.ask(heard))
         if task is None or self.signal.aborted:
             return _closing(heard, "aborted", str(AbortError(self.signal.reason)))
         failure = _failure_of(task)
@@ -193,6 +189,7 @@ class _Run:
 
     async def ask(self, heard: list[str]) -> AssistantMessage:
         """Make one request and read it to its end; the text so far is in `heard` whatever happens."""
+        self.signal.throw_if_aborted()
         context = ModelContext(list(self.shown), self.setup.system_prompt, self.setup.schemas())
         self.steps += 1
         stream = self.setup.model.stream(context, self.signal)
@@ -212,11 +209,10 @@ class _Run:
                 if isinstance(event, TextDelta) and not isinstance(event.text, str):
                     raise ModelProtocolError("the text of a TextDelta is no text")
                 yield clone(event) if isinstance(event, ToolCallDelta) else event
-                if isinstance(event, MessageDone):
-                    continue
                 if isinstance(event, TextDelta):
                     heard.append(event.text)
-                self.emit(MessageUpdate(event))
+                if not isinstance(event, MessageDone):
+                    self.emit(MessageUpdate(event))
         finally:
             if (close := getattr(stream, "aclose", None)) is not None:
                 await close()
