@@ -193,7 +193,7 @@ HARMFUL = {
     "merge bomb": "\n".join(
         ["a0: &a0 {k: v}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 3)}]}}" for n in range(1, 8)]
     ),
-    "deep nesting": "deep: " + "[" * 1200 + "]" * 1200,
+    "deep nesting": "deep: " + "[" * 600 + "]" * 600,
     "alias to itself": "self: &self [*self]",
 }
 
@@ -503,16 +503,8 @@ async def test_the_error_tells_the_request(tmp_path: Path) -> None:
     write(skill_file(tmp_path), skill_text())
     write(tmp_path / "skills" / "review" / "bad.md", b"caf\xe9")
     catalog = await resources.discover_resources([tmp_path])
-    refused = (
-        "../outside.md",
-        "missing.md",
-        "bad.md",
-        "nul\0byte",
-        "/absolute.md",
-        "x" * 5000,
-        "SKILL.md/more",
-    )
-    for request in refused:
+    refused = ["../outside.md", "missing.md", "bad.md", "nul\0byte", "/absolute.md", "SKILL.md/more"]
+    for request in [*refused, "x" * 5000]:
         with pytest.raises(resources.ResourceError) as caught:
             await resources.activate_skill(catalog, "review", resources=["SKILL.md", request])
         assert Path(request).name in caught.value.source
@@ -646,7 +638,8 @@ PIECES = ["{{a}}", "{{b_1}}", "{{", "}}", "{", "}", "a", "b_1", " ", "\n", "\\1"
 @settings(max_examples=150, deadline=None, database=None)
 @given(
     pieces=st.lists(st.sampled_from(PIECES), max_size=12),
-    value=st.text(max_size=5) | st.sampled_from(["{{a}}", "{{b_1}}", "\\1", "\\g<0>", "{{", "}}", ""]),
+    value=st.text(alphabet="ab_1{}\\ é", max_size=5)
+    | st.sampled_from(["{{a}}", "{{b_1}}", "\\1", "\\g<0>", "{{", "}}", ""]),
 )
 def test_templates_replace_places_and_nothing_else(pieces: list[str], value: str) -> None:
     """For any text and values the result is the text with each place replaced once."""
