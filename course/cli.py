@@ -21,6 +21,8 @@ COMMANDS = {
     "list": "Show chapters and labs, and progress inside a practice.",
     "checkpoint": "Show where a chapter starts and ends, and what to run next.",
     "practice": "Make a practice directory for a chapter.",
+    "check": "Check a practice's labs in order, up to the first red.",
+    "drill": "Plant faults, and see which tests catch them.",
     "verify": "Prove the course: the author's gate.",
     "pin": "Renew the pinned commit ids of the checkpoints.",
 }

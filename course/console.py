@@ -44,6 +44,10 @@ class Output:
         for text in texts:
             self.line(text)
 
+    def raw(self, text: str) -> None:
+        """Write a text for programs, as it is."""
+        sys.stdout.write(text)
+
     def note(self, text: str, style: str = "") -> None:
         """Print one line on standard error."""
         self._err.print(Text(_encodable(text, self._err), style=style), soft_wrap=True)

@@ -1,19 +1,29 @@
 """The one door to git: GitPython with the user's configuration and environment shut out.
 
-Decision: every `GIT_*` variable is taken out of this process, because GitPython passes the whole environment
-on and a stray GIT_DIR would lead a command into another repository.
+Decision: every `GIT_*` variable is taken out of this process for good, because GitPython passes the whole
+environment on, a stray GIT_DIR would lead a command into another repository, and putting the variables back
+would race with other threads.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from course.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from git import Git as Command
+
+# Serves a fetch from a folder that another user owns, as a class's shared cache is: git doesn't hand the
+# settings below on to the process that serves.
+UPLOAD_PACK = 'git -c "safe.directory=*" upload-pack'
+
+_LOCK = threading.Lock()
+_FULL = ("No space left on device", "Disk quota exceeded")
 
 _SETTINGS = {
     "safe.directory": "*",
@@ -35,6 +45,8 @@ _SETTINGS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
     "fetch.writeCommitGraph": "false",
+    "fastimport.unpackLimit": "1",
+    "transfer.unpackLimit": "1",
     "advice.detachedHead": "false",
     "user.name": "Course learner",
     "user.email": "learner@course.invalid",
@@ -62,13 +74,21 @@ def _environment() -> dict[str, str]:
     return env
 
 
-@contextmanager
-def _without_git_variables() -> Iterator[None]:
-    taken = {key: os.environ.pop(key) for key in list(os.environ) if key.startswith("GIT_")}
-    try:
-        yield
-    finally:
-        os.environ.update(taken)
+def _command(folder: Path) -> Command:
+    """GitPython's command in a folder, in a process without any `GIT_*` variable."""
+    with _LOCK:
+        _take_git_variables()
+        # Without it a missing git ends the import; the command itself reports it better.
+        os.environ["GIT_PYTHON_REFRESH"] = "quiet"
+        from git import Git as Command
+
+        _take_git_variables()
+    return Command(str(folder))
+
+
+def _take_git_variables() -> None:
+    for key in [key for key in os.environ if key.startswith("GIT_")]:
+        os.environ.pop(key, None)
 
 
 class Git:
@@ -81,27 +101,22 @@ class Git:
         self, *arguments: str, stdin: BinaryIO | None = None, env: Mapping[str, str] | None = None
     ) -> str:
         """Run one git command and give its output without the closing newline."""
-        with _without_git_variables():
-            try:
-                os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-                from git import Git as Command
-                from git.exc import GitCommandError, GitCommandNotFound
-            finally:
-                os.environ.pop("GIT_PYTHON_REFRESH", None)
-            command = Command(str(self.folder))
-            try:
-                output = command.execute(
-                    ["git", *arguments],
-                    istream=stdin,
-                    env={**_environment(), **(env or {})},
-                    strip_newline_in_stdout=True,
-                )
-            except GitCommandNotFound as error:
-                raise EnvironmentFault(
-                    "git was not found on PATH.", "Install git, then run this again."
-                ) from error
-            except GitCommandError as error:
-                raise _git_error(arguments, str(error.stderr)) from error
+        command = _command(self.folder)
+        from git.exc import GitCommandError, GitCommandNotFound
+
+        try:
+            output = command.execute(
+                ["git", *arguments],
+                istream=stdin,
+                env={**_environment(), **(env or {})},
+                strip_newline_in_stdout=True,
+            )
+        except GitCommandNotFound as error:
+            raise EnvironmentFault(
+                "git was not found on PATH.", "Install git, then run this again."
+            ) from error
+        except GitCommandError as error:
+            raise _git_error(arguments, str(error.stderr)) from error
         return str(output)
 
     def lines(self, *arguments: str) -> list[str]:
@@ -120,7 +135,7 @@ class Git:
 
 def _git_error(arguments: Sequence[str], stderr: str) -> EnvironmentFault:
     text = stderr.strip().removeprefix("stderr:").strip().strip("'").strip()
-    if "No space left on device" in text or os.strerror(errno.ENOSPC) in text:
+    if any(words in text for words in _FULL):
         return EnvironmentFault("The disk is full: git could not write.", "Make room, then run this again.")
     return GitError(f"git {arguments[0]} failed: {' '.join(text.split()) or 'no reason given'}")
 

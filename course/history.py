@@ -27,8 +27,10 @@ from course.projects import project_files
 from course.stages import stage_tree
 from course.trees import practice_tree, read_template, read_tree, target_tree
 
-_BUILD_FORMAT = 1
 _IDS = "ids.json"
+# What decides the commit ids beside the contents: what another engine built must not serve this one.
+_ENGINE = ("fastimport.py", "history.py", "projects.py", "stages.py", "trees.py", "units.py")
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,17 @@ def practice_ref(chapter: Chapter, language: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Where histories are kept: the user's cache directory, or COURSE_CACHE_DIR."""
+    """Where histories are kept: the user's cache directory, or COURSE_CACHE_DIR. Raises EnvironmentFault."""
     chosen = os.environ.get("COURSE_CACHE_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("course-lab-kit", appauthor=False))
+    if chosen:
+        return Path(chosen).absolute()
+    folder = Path(platformdirs.user_cache_dir("course-lab-kit", appauthor=False))
+    if not folder.is_absolute():
+        raise EnvironmentFault(
+            "There is no home directory to keep the teaching history in.",
+            "Name a folder by the environment variable COURSE_CACHE_DIR.",
+        )
+    return folder
 
 
 def open_history(course: Course) -> History:
@@ -73,8 +83,10 @@ def open_history(course: Course) -> History:
 
 def content_hash(course: Course) -> str:
     """A hash of everything that the commit ids follow from."""
-    digest = hashlib.sha256(f"{_BUILD_FORMAT}\0".encode())
-    for path, data in _sources(course):
+    digest = hashlib.sha256()
+    here = Path(__file__).parent
+    engine = ((f"course/{name}", (here / name).read_bytes()) for name in _ENGINE)
+    for path, data in (*engine, *_sources(course)):
         digest.update(f"{path}\0{len(data)}\0".encode())
         digest.update(data)
     return digest.hexdigest()[:32]
@@ -94,41 +106,56 @@ def _sources(course: Course) -> Iterator[tuple[str, bytes]]:
 
 
 def _load(folder: Path) -> History | None:
+    """The history in a cache folder, None where there is none or a file of it is missing or cut off."""
     try:
         ids = json.loads((folder / _IDS).read_bytes())
+        for name, size in ids["files"].items():
+            if (folder / name).stat().st_size != size:
+                return None
         return History(folder / "repo.git", ids["checkpoints"], ids["stages"], ids["practices"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def build_history(course: Course, folder: Path) -> History:
     """Build beside `folder`, then rename; where another builder was faster, its result is the same."""
+    for _ in range(_TRIES):
+        work = _new_work(folder.parent)
+        try:
+            _import(course, work)
+            _put(work, folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        history = _load(folder)
+        if history is not None:
+            return history
+    raise EnvironmentFault(f"{folder} can't be read back.", "Remove this folder, then run the command again.")
+
+
+def _new_work(parent: Path) -> Path:
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        sweep_partials(folder.parent, "history")
-        work = Path(tempfile.mkdtemp(prefix=partial_name("history"), dir=folder.parent))
+        parent.mkdir(parents=True, exist_ok=True)
+        sweep_partials(parent, "history")
+        return Path(tempfile.mkdtemp(prefix=partial_name("history"), dir=parent))
     except OSError as error:
         raise EnvironmentFault(
-            f"The cache folder {folder.parent} can't be written: {error.strerror}.",
+            f"The cache folder {parent} can't be written: {error.strerror}.",
             "Name another by the environment variable COURSE_CACHE_DIR.",
         ) from error
-    try:
-        _import(course, work)
-        if folder.exists() and _load(folder) is None:
+
+
+def _put(work: Path, folder: Path) -> None:
+    """Rename a built history to its place, unless a whole one is there; a damaged one makes way."""
+    if _load(folder) is None:
+        if folder.is_dir():
             shutil.rmtree(folder, ignore_errors=True)
-        try:
-            work.rename(folder)
-        except OSError as error:
-            if _load(folder) is None:
-                raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    history = _load(folder)
-    if history is None:
-        raise EnvironmentFault(
-            f"{folder} can't be read back.", "Remove this folder, then run the command again."
-        )
-    return history
+        else:
+            folder.unlink(missing_ok=True)
+    try:
+        work.rename(folder)
+    except OSError as error:
+        if _load(folder) is None:
+            raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from error
 
 
 def _import(course: Course, work: Path) -> None:
@@ -145,7 +172,10 @@ def _import(course: Course, work: Path) -> None:
         git.run("fast-import", "--quiet", "--done", "--export-marks=marks", stdin=file)
     commits = dict(line.split() for line in (repository / "marks").read_text("ascii").splitlines())
     ids = {kind: {key: commits[f":{mark}"] for key, mark in of.items()} for kind, of in marks.items()}
-    (work / _IDS).write_text(json.dumps(ids), "utf-8")
+    sizes = {
+        path.relative_to(work).as_posix(): path.stat().st_size for path in work.rglob("*") if path.is_file()
+    }
+    (work / _IDS).write_text(json.dumps({**ids, "files": sizes}), "utf-8")
 
 
 def _write_commits(course: Course, stream: Stream) -> dict[str, dict[str, int]]:

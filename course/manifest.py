@@ -6,8 +6,10 @@ needs file, key and expectation in one sentence.
 
 from __future__ import annotations
 
+import keyword
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,6 +22,13 @@ Text = dict[str, str]
 
 _LAB_ID = re.compile(r"[0-9]{2,}\.[1-9][0-9]*")
 _FAULT_NAME = re.compile(r"[0-9]{2,}\.[1-9][0-9]*-[a-z0-9]+(-[a-z0-9]+)*")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]+)*")
+_TEACHING_FILE = re.compile(r"src/.+\.py")
+_FOCUS_TEST = re.compile(r"tests/test_[^/]+\.py")
+_FIELD_FAULTS = (
+    (r"object missing required field `(.+)`", "expected, it is missing"),
+    (r"object contains unknown field `(.+)`", "expected no such key"),
+)
 
 
 class ManifestError(CourseError):
@@ -143,15 +152,17 @@ def read_manifest(path: Path, shape: type[S], name: str) -> S:
 
 def convert_manifest(data: dict[str, Any], shape: type[S], name: str) -> S:
     """Check parsed TOML against a manifest's shape. Raises ManifestError."""
+    if data.get("format", FORMAT) != FORMAT:
+        raise ManifestError(name, "format", f"expected {FORMAT}, got {data['format']!r}")
     try:
-        manifest = msgspec.convert(data, shape)
+        return msgspec.convert(data, shape)
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `$")
-        key = path.rstrip("`").lstrip(".")
-        raise ManifestError(name, key, text[:1].lower() + text[1:]) from error
-    if data.get("format") != FORMAT:
-        raise ManifestError(name, "format", f"expected {FORMAT}, got {data.get('format')!r}")
-    return manifest
+        key, text = path.rstrip("`").lstrip("."), text[:1].lower() + text[1:]
+        for words, expectation in _FIELD_FAULTS:
+            if match := re.fullmatch(words, text):
+                key, text = f"{key}.{match[1]}".lstrip("."), expectation
+        raise ManifestError(name, key, text) from error
 
 
 def check_course(manifest: CourseManifest, name: str) -> None:
@@ -160,16 +171,22 @@ def check_course(manifest: CourseManifest, name: str) -> None:
         raise ManifestError(name, "languages", 'expected at least one language, as ["en"]')
     if not manifest.chapters:
         raise ManifestError(name, "chapters", 'expected at least one chapter id, as ["00"]')
+    for index, language in enumerate(manifest.languages):
+        if not _LANGUAGE.fullmatch(language) or language in manifest.languages[:index]:
+            raise ManifestError(
+                name, f"languages[{index}]", f'expected codes as "en", each once, got {language!r}'
+            )
     for index, chapter in enumerate(manifest.chapters):
         if not re.fullmatch(r"[0-9]{2,}", chapter):
             raise ManifestError(name, f"chapters[{index}]", f'expected two digits as "07", got {chapter!r}')
-    if sorted(set(manifest.chapters), key=int) != manifest.chapters:
+    numbers = [int(chapter) for chapter in manifest.chapters]
+    if any(before >= after for before, after in pairwise(numbers)):
         raise ManifestError(name, "chapters", "expected rising ids, each once")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", manifest.id):
         raise ManifestError(
             name, "id", f"expected lower-case letters, digits and hyphens, got {manifest.id!r}"
         )
-    if not manifest.package.isidentifier():
+    if not manifest.package.isidentifier() or keyword.iskeyword(manifest.package):
         raise ManifestError(name, "package", f"expected a Python package name, got {manifest.package!r}")
     check_text(manifest.title, manifest.languages, name, "title")
 
@@ -184,8 +201,12 @@ def check_chapter(manifest: ChapterManifest, course: CourseManifest, name: str) 
         wanted = f'"{parent}", the chapter before it' if parent else "no parent: it is the first chapter"
         raise ManifestError(name, "parent", f"expected {wanted}, got {manifest.parent!r}")
     for index, file in enumerate(manifest.teaching_files):
-        _check_path(file, name, f"teaching_files[{index}]")
-    _check_path(manifest.focus_test, name, "focus_test")
+        if not _TEACHING_FILE.fullmatch(file) or not _is_inside(file):
+            key, wanted = f"teaching_files[{index}]", f"src/{course.package}/file.py"
+            raise ManifestError(name, key, f'expected a path in the tree as "{wanted}", got {file!r}')
+    if not _FOCUS_TEST.fullmatch(manifest.focus_test):
+        wanted = f"tests/test_{manifest.id}_topic.py"
+        raise ManifestError(name, "focus_test", f'expected "{wanted}", got {manifest.focus_test!r}')
     for key in ("title", "summary"):
         check_text(getattr(manifest, key), course.languages, name, key)
     if manifest.mode == "foundation":
@@ -269,9 +290,5 @@ def check_text(text: Text, languages: list[str], name: str, key: str) -> None:
             raise ManifestError(name, f"{key}.{language}", f"expected one of {', '.join(languages)}")
 
 
-def _check_path(path: str, name: str, key: str) -> None:
-    parts = path.split("/")
-    if not path or path.startswith("/") or "\\" in path or any(part in ("", ".", "..") for part in parts):
-        raise ManifestError(
-            name, key, f'expected a path inside the tree as "src/package/file.py", got {path!r}'
-        )
+def _is_inside(path: str) -> bool:
+    return "\\" not in path and not any(part in ("", ".", "..") for part in path.split("/"))

@@ -1,8 +1,8 @@
 """Putting a new directory where the user wants it: refused untouched, or there as a whole.
 
-Decision: built beside the destination and renamed; only where the destination is the current directory,
-which can't be replaced under the user's feet, is it filled in place, with a note by which the next run undoes
-a kill.
+Decision: built beside the destination and renamed. Only an empty directory that can't be replaced (the
+current one, a mount, one whose parent isn't the user's) is filled in place, its entries moved in one by one,
+with a note by which the next run undoes a kill; where the last entry is in, the work is done.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from course.leftovers import dead_partials, partial_name, sweep_partials
 
 _KIND = "practice"
 _NOTE = "filled.json"
-_COURSE_FOLDERS = (*CONTENT_FOLDERS, "course", "tests", "tools")
+_COURSE_FOLDERS = frozenset((*CONTENT_FOLDERS, "course", "tests", "tools", ".git", ".ci"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,9 @@ def check_destination(given: str, start: Path) -> Destination:
         raise InputError(
             "The destination is empty or holds a NUL byte.", "Name a new directory, as ./mywork."
         )
-    path = Path(os.path.abspath(start / given))  # noqa: PTH100 - symlinks must stay for the checks below
+    path = (start / given).absolute()
     try:
-        if path.is_symlink() and not path.exists():
-            raise InputError(f"{given} is a link to something that is not there.", "Name another directory.")
+        _refuse_dangling(path, given)
         folder = path.resolve()
         exists = folder.exists()
         if exists and not folder.is_dir():
@@ -61,12 +60,24 @@ def check_destination(given: str, start: Path) -> Destination:
             if any(folder.iterdir()):
                 raise InputError(f"{given} is not empty; nothing in it was touched.", "Name a new directory.")
         _refuse_file_parent(folder, given)
+        in_place = exists and not _is_replaceable(folder)
+        outer = enclosing_repository(folder.parent)
     except OSError as error:
         raise _os_fault(error, given) from error
-    in_place = exists and (Path.cwd().resolve() == folder or os.path.ismount(folder))
-    return Destination(
-        folder=folder, given=given, in_place=in_place, outer=enclosing_repository(folder.parent)
-    )
+    return Destination(folder=folder, given=given, in_place=in_place, outer=outer)
+
+
+def _refuse_dangling(path: Path, given: str) -> None:
+    for place in (path, *path.parents):
+        if place.is_symlink() and not place.exists():
+            what = given if place == path else f"{given} lies behind {place}, which"
+            raise InputError(f"{what} is a link to something that is not there.", "Name another directory.")
+
+
+def _is_replaceable(folder: Path) -> bool:
+    """Whether an empty directory may make way for another one of its name."""
+    mine = os.access(folder.parent, os.W_OK | os.X_OK)
+    return mine and not os.path.ismount(folder) and Path.cwd().resolve() != folder
 
 
 def _refuse_taken_ground(folder: Path, given: str) -> None:
@@ -78,7 +89,7 @@ def _refuse_taken_ground(folder: Path, given: str) -> None:
                 "Choose a place outside of it, as ../mywork.",
             )
         own = folder.relative_to(parent).parts[0]
-        if is_course(parent) and own in _COURSE_FOLDERS:
+        if is_course(parent) and own.lower() in _COURSE_FOLDERS:
             raise InputError(
                 f"{given} lies inside the course's own folder {parent / own}.",
                 f"Choose a place outside of it, as {parent / 'mywork'}.",
@@ -96,7 +107,7 @@ def _refuse_file_parent(folder: Path, given: str) -> None:
 
 
 def _os_fault(error: OSError, given: str) -> CourseError:
-    if error.errno == errno.ENOSPC:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return EnvironmentFault(f"The disk is full: {given} was not made.", "Make room, then run this again.")
     if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOTDIR):
         return InputError(f"{given} can't be a directory: {error.strerror}.", "Name another directory.")
@@ -109,62 +120,68 @@ def _os_fault(error: OSError, given: str) -> CourseError:
 
 def place(destination: Destination, build: Callable[[Path], None]) -> None:
     """Let `build` fill a new directory, then put it at the destination. Raises CourseError, nothing left."""
-    made: list[Path] = []
     try:
-        made = _make_parents(destination.folder.parent)
         if destination.in_place:
             _fill(destination.folder, build)
         else:
             _replace(destination.folder, build)
-    except BaseException as error:
-        for parent in reversed(made):
-            _remove_if_empty(parent)
-        if isinstance(error, OSError):
-            raise _os_fault(error, destination.given) from error
-        raise
-
-
-def _make_parents(folder: Path) -> list[Path]:
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing[::-1]
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return
+    except OSError as error:
+        raise _os_fault(error, destination.given) from error
 
 
 def _replace(folder: Path, build: Callable[[Path], None]) -> None:
-    sweep_partials(folder.parent, _KIND)
-    work = Path(tempfile.mkdtemp(prefix=partial_name(_KIND), dir=folder.parent))
+    """Build in the nearest directory that is there, then rename, parents that were missing included."""
+    near = _first_missing(folder).parent
+    sweep_partials(near, _KIND)
+    work = Path(tempfile.mkdtemp(prefix=partial_name(_KIND), dir=near))
     try:
         tree = work / "tree"
         tree.mkdir()
         build(tree)
+        if folder.exists():
+            shutil.copymode(folder, tree)
+        _rename(tree, folder, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _first_missing(folder: Path) -> Path:
+    """The outermost of a path's directories that is not there, or the path itself."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    return missing[-1] if missing else folder
+
+
+def _rename(tree: Path, folder: Path, work: Path) -> None:
+    """Put a tree at its place in one step, by the outermost directory that is missing."""
+    while True:
+        top = _first_missing(folder)
+        parents = Path(tempfile.mkdtemp(prefix="parents-", dir=work))
+        staged = parents / folder.relative_to(top.parent)
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        tree = tree.rename(staged)
         try:
-            if os.name == "nt" and folder.exists():
-                folder.rmdir()
-            tree.rename(folder)
+            if os.name == "nt" and top.exists():
+                top.rmdir()
+            (parents / top.name).rename(top)
         except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            if folder.exists():
                 raise InputError(
                     f"{folder} was made by someone else meanwhile; it was not touched.",
                     "Name another directory.",
                 ) from error
-            raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        else:
+            return
+        tree = tree.rename(work / "tree")
 
 
 def _fill(folder: Path, build: Callable[[Path], None]) -> None:
     """Build inside the folder, then move the entries up one by one, the repository last."""
     work = Path(tempfile.mkdtemp(prefix=partial_name(_KIND), dir=folder))
     tree = work / "tree"
-    tree.mkdir()
     try:
+        tree.mkdir()
         build(tree)
         (work / _NOTE).write_text(json.dumps(_digests(tree)), "utf-8")
         for name in sorted(os.listdir(tree), key=lambda name: name == ".git"):  # noqa: PTH208 - names only
@@ -177,10 +194,14 @@ def _fill(folder: Path, build: Callable[[Path], None]) -> None:
 
 def _digests(tree: Path) -> dict[str, str]:
     return {
-        path.relative_to(tree).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(tree).as_posix(): _digest(path)
         for path in tree.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.relative_to(tree).parts[0] != ".git"
     }
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def sweep_filled(folder: Path) -> None:
@@ -190,28 +211,28 @@ def sweep_filled(folder: Path) -> None:
 
 
 def _undo(folder: Path, work: Path) -> None:
-    try:
-        digests = json.loads((work / _NOTE).read_bytes())
-    except (OSError, ValueError):
-        digests = {}
-    for name, digest in digests.items():
+    """Take back what was moved out of `work`; where everything was, there is nothing to take back."""
+    tree = work / "tree"
+    unfinished = tree.is_dir() and any(tree.iterdir())
+    for name, digest in (_noted(work) if unfinished else {}).items():
         file = folder / name
-        if (
-            file.is_file()
-            and not file.is_symlink()
-            and hashlib.sha256(file.read_bytes()).hexdigest() == digest
-        ):
+        if file.is_file() and not file.is_symlink() and _digest(file) == digest:
             file.unlink()
-    inner = {parent for name in digests for parent in Path(name).parents if parent != Path()}
-    for parent in sorted(inner, key=lambda path: -len(path.parts)):
-        _remove_if_empty(folder / parent)
-    _remove_git_skeleton(folder, digests)
+        for parent in [place for place in file.parents if place.is_relative_to(folder) and place != folder]:
+            _remove_if_empty(parent)
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _remove_git_skeleton(folder: Path, digests: dict[str, str]) -> None:
-    """Remove the empty folders that a new repository holds (refs/tags and the like)."""
-    if not any(name.startswith(".git/") for name in digests):
+def _noted(work: Path) -> dict[str, str]:
+    try:
+        digests: dict[str, str] = json.loads((work / _NOTE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return digests
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
         return
-    for parent, _, _ in os.walk(folder / ".git", topdown=False):
-        _remove_if_empty(Path(parent))

@@ -9,7 +9,7 @@ from typing import Any
 
 from course.catalog import Chapter, Course, is_course
 from course.errors import CourseError, InputError
-from course.git import Git
+from course.git import UPLOAD_PACK, Git
 from course.history import History, practice_key, practice_ref
 from course.manifest import FORMAT
 from course.placement import Destination, place
@@ -93,17 +93,20 @@ def make_practice(
         ref = practice_ref(chapter, language)
         git.run(
             "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-head-ok",
-            str(history.repository), f"{ref}:refs/heads/main", f"{ref}:{START_REF}",
+            f"--upload-pack={UPLOAD_PACK}", str(history.repository),
+            f"{ref}:refs/heads/main", f"{ref}:{START_REF}",
         )  # fmt: skip
         git.run("read-tree", "--reset", "-u", "HEAD")
-        (folder / _SOURCE).write_text(f"folder = {_toml_string(str(course.root))}\n", "utf-8")
+        _note_source(course.root, folder / _SOURCE)
 
     place(destination, build)
 
 
-def _toml_string(text: str) -> str:
-    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or c in '"\\\x7f' else c for c in text)
-    return f'"{escaped.encode("utf-8", "backslashreplace").decode("utf-8")}"'
+def _note_source(root: Path, file: Path) -> None:
+    """Write down where the course lies; a name that isn't Unicode can't be, and the course is looked for."""
+    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or c in '"\\\x7f' else c for c in str(root))
+    if not any("\ud800" <= c <= "\udfff" for c in escaped):
+        file.write_text(f'folder = "{escaped}"\n', "utf-8")
 
 
 def start_commit(history: History, chapter: Chapter, language: str) -> str:

@@ -37,7 +37,7 @@ def render_project(template: Tree, answers: dict[str, Any]) -> Tree:
 
 def copy_project(template: Path, folder: Path, answers: dict[str, Any]) -> None:
     """Copy a Copier template into a folder. Raises TemplateError."""
-    from copier import run_copy
+    from copier import Settings, run_copy
     from copier.errors import CopierError
     from jinja2 import TemplateError as JinjaError
 
@@ -45,8 +45,9 @@ def copy_project(template: Path, folder: Path, answers: dict[str, Any]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run_copy(
-                str(template), folder, data=answers, defaults=True, overwrite=True, quiet=True, unsafe=False
-            )
+                str(template), folder, data=answers, defaults=True, overwrite=True, quiet=True, unsafe=False,
+                settings=Settings(),
+            )  # fmt: skip
     except (CopierError, JinjaError, ValueError) as error:
         raise TemplateError(f"The project template {template} can't be rendered: {error}.") from error
 

@@ -66,7 +66,8 @@ def read_template(folder: Path) -> Tree:
     for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
         relative = path.relative_to(folder)
         allowed = path.name.endswith(".jinja") or (path.suffix in _SUFFIXES and not path.name.startswith("."))
-        if path.is_file() and allowed and not {"__pycache__", ".git"} & {*relative.parts}:
+        leftover = path.name.startswith(("._", ".#", "#"))
+        if path.is_file() and allowed and not leftover and not {"__pycache__", ".git"} & {*relative.parts}:
             tree[relative.as_posix()] = _read(path)
     return tree
 

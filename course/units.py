@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+# Lines as Python counts them; str.splitlines would also cut at form feeds and Unicode's separators.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ def classes_of(source: str) -> frozenset[str]:
 
 def split_units(source: str, opened: Iterable[str] = ()) -> list[Unit]:
     """Split a file into units; the classes named in `opened` are split into head and members."""
-    lines = source.splitlines(keepends=True)
+    lines = _LINE.findall(source)
     units: list[Unit] = []
     end = 0
     opened = frozenset(opened)
@@ -106,6 +111,8 @@ def _key(node: ast.stmt) -> str:
         return node.target.id
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return "(docstring)"
+    if isinstance(node, ast.If):
+        return f"if {ast.unparse(node.test)}"
     return ast.unparse(node)[:60]
 
 

@@ -1,0 +1,138 @@
+"""`course check [LAB…]`: a practice's labs in order, and the first deviation."""
+
+from __future__ import annotations
+
+import click
+
+from course.catalog import Chapter
+from course.commands.options import json_option, pass_request
+from course.deviation import Deviation, first_deviation
+from course.errors import InputError
+from course.evidence import Evidence, lab_facts
+from course.labs import count_lab, lab_run, run_tests
+from course.manifest import LabEntry
+from course.outcome import LabOutcome, Status
+from course.practice import Practice
+from course.request import Request, command_line
+
+_STATUS = {Status.PASSED: 0, Status.FAILED: 1, Status.SKIPPED: 1, Status.BROKEN: 3}
+
+
+@click.command("check")
+@click.argument("labs", nargs=-1, metavar="[LAB]...")
+@click.option("--all", "everything", is_flag=True, help="Read on behind the first red.")
+@json_option
+@pass_request
+def command(request: Request, labs: tuple[str, ...], everything: bool, as_json: bool) -> int:
+    """Run the practice's labs in order and stop reading at the first red, with its first deviation."""
+    practice = request.require_practice()
+    chapter = request.course.practice_chapter(practice.chapter)
+    asked = chosen_labs(request, chapter, labs)
+    with request.output.working(f"checking {', '.join(lab.id for lab in asked)}"):
+        run = run_tests(lab_run(request.course, chapter, practice.root, asked))
+    outcomes = [count_lab(lab, run) for lab in asked]
+    keep_evidence(practice, chapter, outcomes)
+    current = next((outcome for outcome in outcomes if outcome.status is not Status.PASSED), None)
+    if as_json:
+        request.output.document("check", document(request, chapter, outcomes, current))
+    else:
+        tell(request, chapter, outcomes, everything=everything)
+    return _STATUS[current.status] if current is not None else 0
+
+
+def chosen_labs(request: Request, chapter: Chapter, labs: tuple[str, ...]) -> list[LabEntry]:
+    """The labs that were asked for, in the chapter's order; all where none is named. Raises InputError."""
+    if not labs:
+        return list(chapter.manifest.lab)
+    chosen = set()
+    for name in labs:
+        if name.lstrip("0") == chapter.id.lstrip("0"):
+            chosen |= {lab.id for lab in chapter.manifest.lab}
+            continue
+        owner, lab = request.course.lab(name)
+        if owner.id != chapter.id:
+            raise InputError(
+                f"Lab {lab.id} is not in this practice: it is one of chapter {chapter.id}.",
+                f"Its labs: {', '.join(one.id for one in chapter.manifest.lab)}.",
+            )
+        chosen.add(lab.id)
+    return [lab for lab in chapter.manifest.lab if lab.id in chosen]
+
+
+def keep_evidence(practice: Practice, chapter: Chapter, outcomes: list[LabOutcome]) -> None:
+    """Append what was seen of each lab to the practice's evidence."""
+    evidence = Evidence(practice)
+    for outcome in outcomes:
+        facts = lab_facts(outcome, chapter.lab(outcome.lab).first_red)
+        evidence.add("check", chapter.manifest.teaching_files, **facts)
+
+
+def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome], *, everything: bool) -> None:
+    """Print the closing lines, the first deviation and the next command."""
+    output = request.output
+    told = None
+    for outcome in outcomes:
+        if told is not None and not everything:
+            output.line(f"Lab {outcome.lab} not read yet", "dim")
+            continue
+        green = outcome.status is Status.PASSED
+        output.line(
+            outcome.line, "green" if green else "magenta" if outcome.status is Status.BROKEN else "red"
+        )
+        if not green and told is None:
+            told = outcome
+            for line in first_deviation(outcome, chapter, request.language).lines():
+                output.line(f"  {line}")
+    if len(outcomes) == len(chapter.manifest.lab):
+        passed = sum(outcome.passed for outcome in outcomes)
+        output.line(f"Chapter {chapter.id} {passed}/{chapter.test_count}", "bold")
+    output.line()
+    output.line(f"Next: {_next(chapter, outcomes, told)}")
+
+
+def _next(chapter: Chapter, outcomes: list[LabOutcome], red: LabOutcome | None) -> str:
+    if red is not None:
+        if red.status is Status.BROKEN:
+            return command_line("course", "doctor")
+        return (
+            f"{command_line('course', 'hint', red.lab)}, or {command_line('course', 'check', red.lab)} again"
+        )
+    order = [lab.id for lab in chapter.manifest.lab]
+    last = order.index(outcomes[-1].lab)
+    if len(outcomes) == len(order):
+        return command_line("course", "drill", chapter.id)
+    return (
+        command_line("course", "check", order[last + 1])
+        if last + 1 < len(order)
+        else command_line("course", "check")
+    )
+
+
+def document(
+    request: Request, chapter: Chapter, outcomes: list[LabOutcome], current: LabOutcome | None
+) -> dict[str, object]:
+    """What a tutor needs, and no answer: the current lab, its goal, its first deviation, what may change."""
+    deviation = first_deviation(current, chapter, request.language) if current is not None else None
+    return {
+        "chapter": chapter.id,
+        "labs": [
+            {"lab": o.lab, "passed": o.passed, "tests": o.expected, "status": o.status.value, "line": o.line}
+            for o in outcomes
+        ],
+        "current": _current(chapter, current, deviation, request.language),
+        "may_change": list(chapter.manifest.teaching_files),
+    }
+
+
+def _current(
+    chapter: Chapter, current: LabOutcome | None, deviation: Deviation | None, language: str
+) -> dict[str, object] | None:
+    if current is None or deviation is None:
+        return None
+    lab = chapter.lab(current.lab)
+    return {
+        "lab": lab.id,
+        "title": lab.title.get(language),
+        "goal": lab.goal.get(language),
+        "deviation": deviation.data(),
+    }

@@ -1,0 +1,1 @@
+"""Fault injection: planted mistakes, and which tests catch them."""

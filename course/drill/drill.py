@@ -1,0 +1,173 @@
+"""One drill: the tests without the fault, with it, and what each test made of it.
+
+Decision: a kill is an assertion of a named test in its call phase, or an exception that the fault declares;
+everything else that is red is told as what it is, because a crash proves nothing about a test.
+"""
+
+from __future__ import annotations
+
+import enum
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course.catalog import Chapter, Course
+from course.drill.faults import Fault, Form, apply_patch
+from course.errors import CourseError
+from course.judge import DEADLINE
+from course.labs import count_lab, lab_run, run_tests
+from course.outcome import RunOutcome, Status, TestOutcome
+from course.runner import Runner
+
+_WAITING = 20.0
+
+
+class Verdict(enum.Enum):
+    """What a drill came to."""
+
+    CAUGHT = "caught"
+    ESCAPED = "escaped"
+    BROKEN = "broken"
+    TIMED_OUT = "timed out"
+    UNSOLVED = "unsolved"
+
+
+class BaselineError(CourseError):
+    """The code under drill is not green without any fault."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrillResult:
+    """What a fault did: per test of the chapter `killed`, `green`, or the red that it was instead."""
+
+    fault: Fault
+    form: Form
+    subject: str
+    verdict: Verdict
+    remark: str = ""
+    cells: Mapping[str, str] = field(default_factory=dict)
+    lab_tests: frozenset[str] = frozenset()
+    seconds: float = 0.0
+
+    @property
+    def killers(self) -> list[str]:
+        """The tests that caught it."""
+        return [name for name, cell in self.cells.items() if cell == "killed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The run without a fault: which labs are solved, the tests of these, and how long it took."""
+
+    solved: frozenset[str]
+    reds: Mapping[str, str]
+    tests: frozenset[str]
+    seconds: float
+
+
+class Drill:
+    """Drills of one chapter on one tree, which is not written to.
+
+    `subject` is `the reference` or `your code`; patches apply to the reference alone.
+    """
+
+    def __init__(self, course: Course, chapter: Chapter, tree: Path, subject: str, runner: Runner) -> None:
+        self.course = course
+        self.chapter = chapter
+        self.tree = tree
+        self.subject = subject
+        self._runner = runner
+
+    def baseline(self) -> Baseline:
+        """Run every counted test without a fault. Raises BaselineError where the run itself is broken."""
+        labs = self.chapter.manifest.lab
+        run = run_tests(lab_run(self.course, self.chapter, self.tree, labs), self._runner)
+        if run.status is Status.BROKEN:
+            raise BaselineError(f"The tests can't be run on {self.subject}: {run.cause}.")
+        outcomes = [count_lab(lab, run) for lab in labs]
+        solved = frozenset(outcome.lab for outcome in outcomes if outcome.status is Status.PASSED)
+        markers = {lab.marker for lab in labs if lab.id in solved}
+        return Baseline(
+            solved=solved,
+            reds={outcome.lab: outcome.line for outcome in outcomes if outcome.lab not in solved},
+            tests=frozenset(test.name for test in run.tests if test.markers & markers),
+            seconds=run.seconds,
+        )
+
+    def run(self, fault: Fault, form: Form, baseline: Baseline) -> DrillResult:
+        """Plant one fault and run the solved labs' tests."""
+        if fault.entry.lab not in baseline.solved:
+            remark = f"Lab {fault.entry.lab} is not solved: {baseline.reds[fault.entry.lab]}"
+            return self._result(fault, form, Verdict.UNSOLVED, remark)
+        if form is Form.PORTABLE:
+            return self._judge(fault, form, baseline, self._run(fault, self.tree, fault.portable, baseline))
+        with tempfile.TemporaryDirectory(prefix="course-drill-") as folder:
+            copy = Path(folder).resolve() / "tree"
+            shutil.copytree(self.tree, copy, ignore=shutil.ignore_patterns(".git", ".course", "__pycache__"))
+            try:
+                apply_patch(fault, copy)
+            except CourseError as error:
+                return self._result(fault, form, Verdict.BROKEN, error.message)
+            return self._judge(fault, form, baseline, self._run(fault, copy, None, baseline))
+
+    def _run(self, fault: Fault, tree: Path, portable: Path | None, baseline: Baseline) -> RunOutcome:
+        labs = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
+        deadline = max(1.0, 10 * baseline.seconds)
+        if fault.entry.waits:
+            deadline = max(deadline, _WAITING)
+        run = lab_run(self.course, self.chapter, tree, labs, fault=portable, deadline=min(deadline, DEADLINE))
+        return run_tests(run, self._runner)
+
+    def _judge(self, fault: Fault, form: Form, baseline: Baseline, run: RunOutcome) -> DrillResult:
+        cells = {test.name: _cell(test, fault) for test in run.tests}
+        verdict, remark = _verdict(fault, baseline, run, cells)
+        lab_tests = frozenset(test.name for test in run.of_marker(fault.lab.marker))
+        return self._result(
+            fault, form, verdict, remark, cells=cells, lab_tests=lab_tests, seconds=run.seconds
+        )
+
+    def _result(self, fault: Fault, form: Form, verdict: Verdict, remark: str, **more: object) -> DrillResult:
+        return DrillResult(
+            fault=fault,
+            form=form,
+            subject=self.subject,
+            verdict=verdict,
+            remark=remark,
+            **more,  # type: ignore[arg-type]
+        )
+
+
+def _cell(test: TestOutcome, fault: Fault) -> str:
+    if test.status is Status.PASSED:
+        return "green"
+    failure = test.failure
+    if failure is None:
+        return "not run"
+    declared = bool(set(failure.types) & set(fault.entry.raises))
+    if failure.phase == "call" and (failure.assertion_only or declared):
+        return "killed"
+    return failure.types[0] if failure.phase == "call" and failure.types else f"error in {failure.phase}"
+
+
+def _verdict(
+    fault: Fault, baseline: Baseline, run: RunOutcome, cells: Mapping[str, str]
+) -> tuple[Verdict, str]:
+    if run.status is Status.BROKEN:
+        return Verdict.BROKEN, run.cause
+    if run.timed_out:
+        return Verdict.TIMED_OUT, run.cause
+    if run.cause:
+        return Verdict.BROKEN, run.cause
+    missing = baseline.tests - cells.keys()
+    if missing:
+        return Verdict.BROKEN, f"{len(missing)} tests were not collected, {min(missing)} among them"
+    named = fault.entry.tests
+    wrong = {name: cells.get(name, "not there") for name in named if cells.get(name) != "killed"}
+    if not wrong:
+        return Verdict.CAUGHT, ""
+    told = ", ".join(f"{name}: {cell}" for name, cell in wrong.items())
+    if any(cell != "green" for cell in wrong.values()):
+        return Verdict.BROKEN, f"red, but not by an assertion: {told}"
+    return Verdict.ESCAPED, f"stayed green: {', '.join(wrong)}"
