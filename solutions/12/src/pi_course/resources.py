@@ -119,10 +119,10 @@ class ExtensionContext(Protocol):
     """What an extension's `setup(context)` may do."""
 
     def register_tool(self, tool: ToolDefinition) -> None:
-        """Ask for a tool to be added."""
+        """Ask for a tool to be added; what is no tool definition is an `ExtensionError`."""
 
     def on(self, event: HookEvent, handler: BeforeToolCall | AfterToolResult) -> None:
-        """Ask for a hook to be added; the handler is plain or async."""
+        """Ask for a plain or async hook; an unknown event, or no callable, is an `ExtensionError`."""
 
 
 @dataclass(frozen=True, slots=True)

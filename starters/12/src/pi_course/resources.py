@@ -110,10 +110,10 @@ class ExtensionContext(Protocol):
     """What an extension's `setup(context)` may do."""
 
     def register_tool(self, tool: ToolDefinition) -> None:
-        """Ask for a tool to be added."""
+        """Ask for a tool to be added; what is no tool definition is an `ExtensionError`."""
 
     def on(self, event: HookEvent, handler: BeforeToolCall | AfterToolResult) -> None:
-        """Ask for a hook to be added; the handler is plain or async."""
+        """Ask for a plain or async hook; an unknown event, or no callable, is an `ExtensionError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,8 @@ def create_extension_host(
 ) -> ExtensionHost:
     """Return a host without extensions, which adds their tools to `registry`.
 
-    `hook_timeout`, in seconds, is how long it waits for one hook. (Chapter 12, Lab 12.4)
+    `hook_timeout`, in seconds, is how long it waits for one hook; `ValueError` unless it is positive.
+    (Chapter 12, Lab 12.4)
     """
     # TODO(12.4): make the host.
     raise NotImplementedError("Lab 12.4 extension loading 尚未实现")
