@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 JSON_FORMAT = 1
+_STYLED_PAGERS = ("less", "more", "most", "bat")
 _PLAIN = {
     "·": "-", "—": "-", "–": "-", "→": "->", "✓": "ok", "✗": "x", "★": "*", "…": "...", "↳": ">", "×": "x",
     "│": "|", "─": "-", "└": "`", "├": "|", "“": '"', "”": '"', "’": "'", "≤": "<=", "≥": ">=",
@@ -65,14 +70,66 @@ class Output:
             table.add_row(*(Text(_encodable(cell, self._out)) for cell in row))
         self._out.print(table)
 
-    def markdown(self, text: str) -> None:
+    def prose(self, text: str, style: str = "") -> None:
+        """Print a paragraph, wrapped between words where a person reads it."""
+        self._out.print(Text(_encodable(text, self._out), style=style), soft_wrap=not self.is_terminal)
+
+    def markdown(self, text: str, *, pager: bool = False) -> None:
         """Print a chapter text, rendered where a person reads it."""
         if not self.is_terminal:
             self.lines(text.splitlines())
             return
         from rich.markdown import Markdown
 
-        self._out.print(Markdown(_encodable(text, self._out)))
+        self._show(Markdown(_encodable(text, self._out)), pager=pager)
+
+    def code(self, text: str, language: str, *, pager: bool = False) -> None:
+        """Print source text or a diff, highlighted where a person reads it."""
+        if not self.is_terminal:
+            self.lines(text.splitlines())
+            return
+        from rich.syntax import Syntax
+
+        shown = Syntax(
+            _encodable(text, self._out),
+            language,
+            theme="ansi_dark",
+            background_color="default",
+            word_wrap=True,
+        )
+        self._show(shown, pager=pager)
+
+    def _show(self, content: RenderableType, *, pager: bool) -> None:
+        """Print, through the user's pager where that is wanted and the screen is too small."""
+        program = _pager_program() if pager else None
+        if program is None or len(self._out.render_lines(content, pad=False)) < self._out.height:
+            self._out.print(content)
+            return
+        os.environ.setdefault("LESS", "-R")
+        with self._out.pager(styles=program in _STYLED_PAGERS):
+            self._out.print(content)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person sits at both ends, so that a question makes sense."""
+        return self.is_terminal and sys.stdin is not None and sys.stdin.isatty()
+
+    def ask(self, question: str) -> str | None:
+        """A person's answer of one line; None where the input ends."""
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+        with suppress(ImportError):
+            import readline  # noqa: F401 - makes the line editable
+        try:
+            return input(_encodable(question, self._out)).strip()
+        except EOFError:
+            self.line()
+            return None
+
+    def agrees(self, question: str) -> bool:
+        """Whether a person says yes; no is the answer where there is none."""
+        answer = self.ask(f"{question} [y/N] ")
+        return answer is not None and answer.lower() in ("y", "yes")
 
     def document(self, kind: str, data: dict[str, Any]) -> None:
         """Print one versioned JSON document for programs."""
@@ -96,6 +153,19 @@ def _console(stream: IO[str]) -> Console:
     terminal = stream.isatty()
     width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else 100
     return Console(file=stream, highlight=False, emoji=False, markup=False, width=width, legacy_windows=False)
+
+
+def _pager_program() -> str | None:
+    """The name of the program that will page, None where there is none or it would page nothing."""
+    chosen = os.environ.get("MANPAGER") or os.environ.get("PAGER") or "less"
+    try:
+        words = shlex.split(chosen)
+    except ValueError:
+        return None
+    found = shutil.which(words[0]) if words else None
+    if found is None or Path(found).name == "cat" or os.environ.get("TERM") == "dumb":
+        return None
+    return Path(found).name
 
 
 def _can_encode(text: str, console: Console) -> bool:
