@@ -62,6 +62,7 @@ class LabEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     title: Text
     goal: Text
     completes: list[str] = []
+    overlaps: Text = {}
 
 
 class FaultEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -236,8 +237,10 @@ def _check_labs(manifest: ChapterManifest, course: CourseManifest, name: str) ->
             raise ManifestError(name, f"{key}.marker", f'expected "{marker}", got {lab.marker!r}')
         if lab.tests < 1:
             raise ManifestError(name, f"{key}.tests", f"expected a count of at least 1, got {lab.tests}")
-        if not lab.first_red.strip():
-            raise ManifestError(name, f"{key}.first_red", "expected the scaffold's exact message")
+        if not lab.first_red.strip() or lab.first_red.splitlines() != [lab.first_red]:
+            raise ManifestError(
+                name, f"{key}.first_red", "expected the scaffold's exact message, in one line"
+            )
         for field in ("title", "goal"):
             check_text(getattr(lab, field), course.languages, name, f"{key}.{field}")
 

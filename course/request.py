@@ -70,6 +70,15 @@ class Request:
         wishes = [os.environ.get("COURSE_LANG"), practice.language if practice else None, _locale_language()]
         return next((wish for wish in wishes if wish in languages and wish is not None), languages[0])
 
+    def next_command(self, *arguments: str) -> str:
+        """A `course` command that runs as it stands from where the user is, with the options of this call."""
+        options = []
+        if self.start != Path.cwd():
+            options += ["-C", str(self.start)]
+        if self.explicit_course is not None:
+            options += ["--course", str(self.explicit_course)]
+        return command_line("course", *options, *arguments)
+
 
 def _locale_language() -> str | None:
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):

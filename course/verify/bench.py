@@ -25,7 +25,7 @@ class Workbench:
 
     def practice(self, chapter: Chapter, language: str) -> Path:
         """A practice of the chapter, made as a learner makes it."""
-        return self._once(
+        return self.once(
             f"practice-{chapter.id}-{language}", lambda path: self._practise(chapter, language, path)
         )
 
@@ -36,12 +36,12 @@ class Workbench:
     def target(self, chapter: Chapter) -> Path:
         """The runnable tree where the chapter ends."""
         commit = self.history.checkpoints[chapter.id]
-        return self._once(f"target-{chapter.id}", lambda path: export_commit(self.history, commit, path))
+        return self.once(f"target-{chapter.id}", lambda path: export_commit(self.history, commit, path))
 
     def stage(self, lab_id: str) -> Path:
         """The runnable tree with a chapter's labs up to this one done."""
         commit = self.history.stages[lab_id]
-        return self._once(f"stage-{lab_id}", lambda path: export_commit(self.history, commit, path))
+        return self.once(f"stage-{lab_id}", lambda path: export_commit(self.history, commit, path))
 
     def built_twice(self) -> str:
         """Build the history anew, in a folder of its own, and compare every id."""
@@ -55,7 +55,8 @@ class Workbench:
                     )
         return f"{len(again.checkpoints) + len(again.stages) + len(again.practices)} commits"
 
-    def _once(self, name: str, make: Callable[[Path], None]) -> Path:
+    def once(self, name: str, make: Callable[[Path], None]) -> Path:
+        """The directory of this name, made by the first who asks."""
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
         path = self._folder / name

@@ -15,6 +15,7 @@ from course.process import child_environment, run_process
 from course.trees import lab_tests
 from course.verify.bench import Workbench
 from course.verify.claim import Claim, ClaimBroken, ClaimFalse
+from course.verify.drills import fault_claims
 from course.verify.secrecy import practice_hides, starter_hides
 from course.verify.texts import hints_hide, quiz_is_shown, texts_agree
 
@@ -59,6 +60,7 @@ def chapter_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
         yield claim(f"Lab {lab.id} can be done alone, in its turn", _stage, lab.id)
     yield claim("the reference is green, counts and markers as in the manifest", _reference)
     yield claim("with the reference every earlier chapter is green too", _through)
+    yield from fault_claims(bench, chapter)
     yield claim("tests give the same in any order, twice, and from elsewhere", _steady)
     yield claim("the handouts agree", texts_agree)
     yield claim("hints hold no answer", hints_hide)
