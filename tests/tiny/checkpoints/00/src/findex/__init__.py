@@ -1,0 +1,1 @@
+"""A small text-search index, rebuilt chapter by chapter."""
