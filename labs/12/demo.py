@@ -150,7 +150,8 @@ async def extend(trace: Trace) -> None:
         loaded = await resources.load_extension(
             source, host=trace.host, is_trusted=is_trusted, import_module=import_file
         )
-        print(f"  result  {loaded.status}, tools in the registry: {', '.join(trace.registry.names()) or 'none'}")
+        print(f"  {'commit' if loaded.status == 'active' else 'skip':6}  {loaded.status}")
+        print(f"  tools in the registry: {', '.join(trace.registry.names()) or 'none'}")
 
 
 def import_file(source: resources.ExtensionSource) -> ModuleType:
