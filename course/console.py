@@ -112,7 +112,7 @@ class Output:
     @property
     def can_ask(self) -> bool:
         """Whether a person sits at both ends, so that a question makes sense."""
-        return self.is_terminal and sys.stdin is not None and sys.stdin.isatty()
+        return sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
         """A person's answer of one line; None where the input ends."""

@@ -1,4 +1,4 @@
-"""The engine's own notes in a practice, one JSON file each in .course/: written whole, read whatever happened to them."""
+"""The engine's own notes in a practice, one JSON file each in .course/, that survive damage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Note:
         return self._parsed() or {}
 
     def write(self, data: dict[str, Any]) -> None:
-        """Replace the note, whole or not at all; what is damaged is kept beside it. Raises EnvironmentFault."""
+        """Replace the note, whole or not at all; a damaged one is kept beside it. Raises EnvironmentFault."""
         text = json.dumps({"format": FORMAT, **data}, ensure_ascii=False, indent=1)
         fresh = self.file.with_name(f".{self.file.name}.{os.getpid()}-{secrets.token_hex(4)}")
         try:

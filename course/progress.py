@@ -19,7 +19,7 @@ class NotJudged(CourseError):
 def lab_outcomes(
     course: Course, chapter: Chapter, tree: Path, labs: Iterable[LabEntry]
 ) -> Iterator[LabOutcome]:
-    """Each lab's outcome, from one run; lab by lab where that did not come to its own end. Raises NotJudged."""
+    """Each lab's outcome, from one run; lab by lab where that was ended. Raises NotJudged."""
     asked = list(labs)
     run = run_tests(lab_run(course, chapter, tree, asked))
     apart = bool(run.cause) and run.status is not Status.BROKEN and len(asked) > 1

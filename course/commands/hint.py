@@ -66,7 +66,7 @@ def _tell_done(request: Request, chapter: Chapter, as_json: bool) -> None:
         request.output.document("hint", {"lab": None, "hints": [], "shown": 0, "total": 0, "last": True})
         return
     request.output.line(f"Every lab of chapter {chapter.id} is green: there is nothing left to hint at.")
-    request.output.line(f"Next: {command_line('course', 'drill', chapter.id)}")
+    request.output.line(f"Next: {request.next_command('drill', chapter.id)}")
 
 
 def _tell(request: Request, lab: LabEntry, hints: list[Hint], *, repeated: bool) -> None:
