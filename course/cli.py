@@ -27,9 +27,11 @@ COMMANDS = {
     "quiz": "Answer a chapter's questions, then see what a run answers.",
     "demo": "Play a chapter's running example.",
     "diff": "Show what the reference changed in a chapter, once you have tried.",
+    "watch": "Check the current lab on every save.",
     "drill": "Plant faults, and see which tests catch them.",
     "reset": "Put teaching files back to the starter; what was there is kept.",
     "doctor": "Say what of the environment gets in the way, and how to mend it.",
+    "transfer": "Judge your own transfer test of a chapter.",
     "verify": "Prove the course: the author's gate.",
     "pin": "Renew the pinned commit ids of the checkpoints.",
 }
@@ -53,7 +55,12 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="course", message="%(prog)s %(version)s")
 @click.option("-C", "directory", metavar="DIR", help="Run as if started in DIR.")
 @click.option(
@@ -67,14 +74,32 @@ def cli(
 ) -> None:
     """Learn by rebuilding real software, lab by lab.
 
-    Start with `course list`, then `course practice 12 ./mywork`.
+    Start with `course list`, then `course practice N ./mywork`.
     """
     ctx.obj = (directory, course_folder, lang, verbose)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(2)
 
 
 def main() -> None:
     """Run the command and end the process with its status."""
-    sys.exit(run(sys.argv[1:]))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    status = run(sys.argv[1:])
+    if not _flushed():
+        # What is left to write would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
+
+
+def _flushed() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def run(arguments: list[str]) -> int:
@@ -94,8 +119,8 @@ def run(arguments: list[str]) -> int:
         if verbose:
             traceback.print_exc()
         return _tell(error.message, error.hint, error.exit_status)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Rich and click end so where the reader of a pipe has gone: it has read what it wanted.
         return 0
     except OSError as error:
         return _os_failure(error, verbose)
@@ -115,7 +140,7 @@ def _usage_hint(error: click.ClickException) -> str:
 def _os_failure(error: OSError, verbose: bool) -> int:
     if verbose:
         traceback.print_exc()
-    if error.errno == errno.ENOSPC:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _tell("The disk is full.", "Make room, then run this again.", 3)
     where = f"{error.filename}: " if error.filename else ""
     return _tell(f"{where}{error.strerror or error}", "Run it again with -v for the details.", 3)

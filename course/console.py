@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 JSON_FORMAT = 1
+_SPACES = "\n\t\u00a0\u3000"
 _STYLED_PAGERS = ("less", "more", "most", "bat")
 _PLAIN = {
     "·": "-", "—": "-", "–": "-", "→": "->", "✓": "ok", "✗": "x", "★": "*", "…": "...", "↳": ">", "×": "x",
@@ -150,9 +151,12 @@ class Output:
 def _console(stream: IO[str]) -> Console:
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
-    terminal = stream.isatty()
-    width = None if terminal or os.environ.get("COLUMNS", "").isdigit() else 100
-    return Console(file=stream, highlight=False, emoji=False, markup=False, width=width, legacy_windows=False)
+    styled = stream.isatty() and not os.environ.get("NO_COLOR")
+    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else 100
+    return Console(
+        file=stream, highlight=False, emoji=False, markup=False, width=width, legacy_windows=False,
+        force_terminal=styled,
+    )  # fmt: skip
 
 
 def _pager_program() -> str | None:
@@ -179,7 +183,7 @@ def _can_encode(text: str, console: Console) -> bool:
 def _encodable(text: str, console: Console) -> str:
     """The text with signs that the output can't encode replaced by plain ones; control signs made visible."""
     if not text.isprintable():
-        text = "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+        text = "".join(c if c.isprintable() or c in _SPACES else repr(c)[1:-1] for c in text)
     if _can_encode(text, console):
         return text
     return "".join(c if _can_encode(c, console) else _PLAIN.get(c, c) for c in text)

@@ -54,7 +54,7 @@ def require_practice(start: Path) -> Practice:
     if practice is None:
         raise InputError(
             f"{start.resolve()} is not inside a practice.",
-            "Make one by `course practice 12 ./mywork`, then `cd mywork`; or name it: `course -C DIR …`.",
+            "Make one by `course practice N ./mywork`, then `cd mywork`; or name it: `course -C DIR …`.",
         )
     return practice
 

@@ -77,6 +77,8 @@ class Request:
             options += ["-C", str(self.start)]
         if self.explicit_course is not None:
             options += ["--course", str(self.explicit_course)]
+        if self.chosen_language is not None:
+            options += ["--lang", self.chosen_language]
         return command_line("course", *options, *arguments)
 
 
@@ -93,8 +95,17 @@ def _locale_language() -> str | None:
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a shell takes it."""
-    return shlex.quote(str(path))
+    """A path as a shell takes it, in one line of signs that can be printed."""
+    text = str(path)
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(_escaped(char) for char in text) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    return char if char.isprintable() else "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
 
 
 def from_here(path: Path) -> str:

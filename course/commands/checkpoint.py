@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from course.catalog import Chapter, pick
@@ -53,17 +55,18 @@ def _data(
         ],
         "first_red": manifest.lab[0].first_red if manifest.lab else None,
         "exported": str(destination.folder) if destination is not None else None,
-        "next": _next_commands(chapter, destination),
+        "next": _next_commands(request, chapter, destination),
     }
 
 
-def _next_commands(chapter: Chapter, destination: Destination | None) -> list[str]:
+def _next_commands(request: Request, chapter: Chapter, destination: Destination | None) -> list[str]:
     if destination is not None:
         test = ["-m", chapter.marker] if chapter.is_practice else [chapter.manifest.focus_test]
-        return [f"cd {from_here(destination.folder)}", command_line("pytest", *test)]
+        way = [] if destination.folder == Path.cwd() else [f"cd {from_here(destination.folder)}"]
+        return [*way, command_line("pytest", *test)]
     if chapter.is_practice:
-        return [command_line("course", "practice", chapter.id, "./mywork")]
-    return [command_line("course", "checkpoint", chapter.id, "--export", f"./chapter-{chapter.id}")]
+        return [request.next_command("practice", chapter.id, "./mywork")]
+    return [request.next_command("checkpoint", chapter.id, "--export", f"./chapter-{chapter.id}")]
 
 
 def _tell(request: Request, chapter: Chapter, data: dict[str, object]) -> None:
@@ -76,7 +79,8 @@ def _tell(request: Request, chapter: Chapter, data: dict[str, object]) -> None:
     output.line(f"  teaching    {', '.join(manifest.teaching_files) or 'none'}")
     output.line(f"  focus test  {manifest.focus_test}")
     for lab in manifest.lab:
-        output.line(f"  Lab {lab.id}    {lab.tests} tests · {pick(lab.title, request.language)}")
+        count = f"{lab.tests} test{'s' if lab.tests > 1 else ''}"
+        output.line(f"  Lab {lab.id}    {count} · {pick(lab.title, request.language)}")
     if manifest.lab:
         output.line(
             f"  first red   Lab {manifest.lab[0].id} 0/{manifest.lab[0].tests} · {manifest.lab[0].first_red}"

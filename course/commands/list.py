@@ -23,19 +23,28 @@ def command(request: Request, as_json: bool) -> None:
     request.output.line(title, "bold")
     request.output.line()
     rows = [row for chapter in course.chapters for row in _rows(chapter, language)]
-    request.output.table(("", "", "Tests", "Run"), rows, right=frozenset({2}))
+    request.output.table(("", "", "Tests", "Marker"), rows, right=frozenset({2}))
     request.output.line()
-    request.output.line(f"`course practice {course.practice_chapters[0].id} ./mywork` starts a practice.")
+    request.output.line("Next:")
+    request.output.line(f"  {_next_command(request)}")
+
+
+def _next_command(request: Request) -> str:
+    if request.practice is not None:
+        return request.next_command("check")
+    chapters = request.course.practice_chapters
+    if not chapters:
+        return request.next_command("checkpoint", request.course.chapters[-1].id)
+    return request.next_command("practice", chapters[0].id, "./mywork")
 
 
 def _rows(chapter: Chapter, language: str) -> list[tuple[str, str, str, str]]:
     title = pick(chapter.manifest.title, language)
     if not chapter.is_practice:
         return [(chapter.id, title, "", "")]
-    head = (chapter.id, title, str(chapter.test_count), f"course practice {chapter.id} DIR")
+    head = (chapter.id, title, str(chapter.test_count), chapter.marker)
     labs = [
-        (f"  {lab.id}", pick(lab.title, language), str(lab.tests), f"pytest -m {lab.marker}")
-        for lab in chapter.manifest.lab
+        (f"  {lab.id}", pick(lab.title, language), str(lab.tests), lab.marker) for lab in chapter.manifest.lab
     ]
     return [head, *labs]
 

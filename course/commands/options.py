@@ -28,7 +28,7 @@ def pass_request(function: Callable[Concatenate[Request, P], R]) -> Callable[...
     def command(ctx: click.Context, /, *args: Any, own_lang: str | None = None, **kwargs: Any) -> R:
         directory, course_folder, lang, verbose = ctx.obj
         request = Request(
-            start=absolute_folder(directory, "-C") or Path.cwd(),
+            start=absolute_folder(directory, "-C") or _current_folder(),
             explicit_course=absolute_folder(course_folder, "--course"),
             chosen_language=own_lang or lang,
             output=Output(verbose=verbose),
@@ -36,6 +36,13 @@ def pass_request(function: Callable[Concatenate[Request, P], R]) -> Callable[...
         return function(request, *args, **kwargs)
 
     return command
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise InputError("The current directory is no longer there.", "Change to one that is.") from error
 
 
 def absolute_folder(given: str | None, option: str) -> Path | None:

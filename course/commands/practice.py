@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from course.catalog import Chapter, pick
@@ -42,8 +44,9 @@ def command(request: Request, chapter: str, directory: str, as_json: bool) -> No
 
 
 def _next_commands(chapter: Chapter, destination: Destination) -> list[str]:
-    here = [] if destination.in_place else [f"cd {from_here(destination.folder)}"]
-    return [*here, command_line("pytest", "-m", chapter.manifest.lab[0].marker)]
+    there = destination.folder
+    way = [] if there == Path.cwd() else [f"cd {from_here(there)}"]
+    return [*way, command_line("pytest", "-m", chapter.manifest.lab[0].marker)]
 
 
 def _tell(request: Request, chapter: Chapter, destination: Destination, language: str) -> None:
