@@ -51,8 +51,9 @@ class Output:
             self.line(text)
 
     def raw(self, text: str) -> None:
-        """Write a text for programs, as it is."""
+        """Write a text as it is, at once."""
         sys.stdout.write(text)
+        sys.stdout.flush()
 
     def note(self, text: str, style: str = "") -> None:
         """Print one line on standard error."""

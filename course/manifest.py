@@ -87,9 +87,13 @@ class AcceptanceLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class TransferEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[transfer]`: the faults that a learner's own transfer test has to catch."""
+    """`[transfer]`: the faults that a learner's own transfer test has to catch.
+
+    With `module`, the test imports an adapter of that name instead: those shipped under `transfer/`.
+    """
 
     faults: list[str] = []
+    module: str | None = None
 
 
 class ChapterManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import sys
+import time
 import traceback
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -34,7 +35,7 @@ class FreshLoader(importlib.machinery.SourceFileLoader):
 
 
 class Witness:
-    """Testifies to one run. `settings`: report, tree, package, modules, fault, deadline, shuffle."""
+    """Testifies to one run. `settings`: report, tree, package, modules, fault, until, shuffle."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.report = Path(settings["report"])
@@ -42,7 +43,7 @@ class Witness:
         self.package: str = settings["package"]
         self.modules: list[str] = settings["modules"]
         self.fault: str | None = settings.get("fault")
-        self.deadline: float | None = settings.get("deadline")
+        self.until: float | None = settings.get("until")
         self.shuffle: int | None = settings.get("shuffle")
         self._compared: tuple[str, str] | None = None
         self._watchdog: Any = None
@@ -56,7 +57,10 @@ class Witness:
 
     def prepare(self) -> None:
         """Before collection: load from source, watch for exits, prove the package, plant the fault."""
-        hook = importlib.machinery.FileFinder.path_hook((FreshLoader, importlib.machinery.SOURCE_SUFFIXES))
+        hook = importlib.machinery.FileFinder.path_hook(
+            (FreshLoader, importlib.machinery.SOURCE_SUFFIXES),
+            (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
+        )
         source = str(self.tree / "src")
         sys.path_hooks.insert(0, _only_under(source, hook))
         sys.path_importer_cache.clear()
@@ -77,9 +81,11 @@ class Witness:
 
     def _start_watchdog(self) -> None:
         """Have the stack of an endless loop written shortly before the engine ends this process."""
-        if self.deadline is not None:
+        if self.until is not None:
             self._watchdog = self.report.with_suffix(".stack").open("w", encoding="utf-8")
-            faulthandler.dump_traceback_later(self.deadline, file=self._watchdog)
+            faulthandler.dump_traceback_later(
+                max(0.05, 0.85 * (self.until - time.time())), file=self._watchdog
+            )
 
     def _watch_exits(self) -> None:
         leave = os._exit

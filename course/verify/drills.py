@@ -126,7 +126,7 @@ class _Drills:
         return f"{faults} faults, {portable} portable too"
 
     def all_earn(self) -> str:
-        """Each counted test kills a fault alone in its lab; where it can't, lab.toml's `overlaps` says why."""
+        """Each counted test kills a fault alone in its lab, or `overlaps` in lab.toml says why not."""
         alone: set[str] = set()
         tests: dict[str, set[str]] = {}
         for result in self.results():

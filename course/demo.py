@@ -1,0 +1,108 @@
+"""A chapter's demo, played on a tree in a child process."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course.catalog import Chapter, Course
+from course.errors import EnvironmentFault, InputError
+from course.process import child_environment, kill_group, start_process
+
+_PLAYER = Path(__file__).with_name("player.py")
+_CHUNK = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoFailure:
+    """Why a demo failed: one clause with file and line, and the traceback where there is one."""
+
+    reason: str
+    traceback: str = ""
+
+
+def demo_file(chapter: Chapter) -> Path:
+    """Where a chapter's demo lies, if it has one."""
+    return chapter.labs_dir / "demo.py"
+
+
+def require_demo(course: Course, chapter: Chapter) -> Path:
+    """The chapter's demo. Raises InputError naming the chapters that have one."""
+    file = demo_file(chapter)
+    if not file.is_file():
+        known = ", ".join(one.id for one in course.chapters if demo_file(one).is_file())
+        raise InputError(f"Chapter {chapter.id} has no demo.", f"Those that have one: {known or 'none'}.")
+    return file
+
+
+def play_demo(
+    course: Course,
+    demo: Path,
+    tree: Path,
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    show: Callable[[str], None],
+) -> DemoFailure | None:
+    """Play a demo on a tree, handing its output to `show` as it comes. Raises EnvironmentFault.
+
+    Relative paths among the arguments are seen from `cwd`.
+    """
+    with tempfile.TemporaryDirectory(prefix="course-demo-") as folder:
+        report = Path(folder) / "report.json"
+        settings = {
+            "tree": str(tree.resolve()),
+            "package": course.manifest.package,
+            "demo": str(demo.resolve()),
+            "report": str(report),
+        }
+        status = _play(arguments, cwd, child_environment({"COURSE_DEMO": json.dumps(settings)}), show)
+        found = _read(report)
+    if "foreign" in found:
+        raise EnvironmentFault(
+            f"The {course.manifest.package} that was imported is not this tree's own: {found['foreign']}.",
+            "Run `course doctor`.",
+        )
+    if "type" in found:
+        return DemoFailure(reason=_reason(found), traceback=found["traceback"])
+    if status < 0:
+        return DemoFailure(reason=f"ended by {signal.Signals(-status).name}")
+    return DemoFailure(reason=f"ended with status {status}") if status else None
+
+
+def _play(arguments: Sequence[str], cwd: Path, env: dict[str, str], show: Callable[[str], None]) -> int:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    process = start_process([sys.executable, "-P", _PLAYER, *arguments], cwd=cwd, env=env)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.close()
+        while chunk := process.stdout.read1(_CHUNK):  # type: ignore[attr-defined]
+            show(decoder.decode(chunk))
+        show(decoder.decode(b"", final=True))
+        return process.wait()
+    finally:
+        kill_group(process)
+
+
+def _read(report: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(report.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _reason(found: dict[str, Any]) -> str:
+    """The exception in one line, and the innermost line of the tree, else of the demo."""
+    first = next(iter(found["text"].strip().splitlines()), "")
+    sentence = f"{found['type']}: {first}" if first else found["type"]
+    own = [place for place in found["where"] if place[0].startswith("src/")] or found["where"]
+    return f"{sentence}, at {own[-1][0]}:{own[-1][1]}" if own else sentence
