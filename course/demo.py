@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-import signal
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -18,6 +18,17 @@ from course.process import child_environment, kill_group, start_process
 
 _PLAYER = Path(__file__).with_name("player.py")
 _CHUNK = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What to play: the demo's file, on a tree with its package; relative paths are seen from `cwd`."""
+
+    file: Path
+    tree: Path
+    package: str
+    arguments: Sequence[str]
+    cwd: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,49 +53,38 @@ def require_demo(course: Course, chapter: Chapter) -> Path:
     return file
 
 
-def play_demo(
-    course: Course,
-    demo: Path,
-    tree: Path,
-    arguments: Sequence[str],
-    *,
-    cwd: Path,
-    show: Callable[[str], None],
-) -> DemoFailure | None:
-    """Play a demo on a tree, handing its output to `show` as it comes. Raises EnvironmentFault.
-
-    Relative paths among the arguments are seen from `cwd`.
-    """
+def play_demo(demo: Demo, show: Callable[[str], None]) -> DemoFailure | None:
+    """Play a demo, handing its output to `show` as it comes. Raises EnvironmentFault."""
     with tempfile.TemporaryDirectory(prefix="course-demo-") as folder:
         report = Path(folder) / "report.json"
         settings = {
-            "tree": str(tree.resolve()),
-            "package": course.manifest.package,
-            "demo": str(demo.resolve()),
+            "tree": str(demo.tree.resolve()),
+            "package": demo.package,
+            "demo": str(demo.file.resolve()),
             "report": str(report),
         }
-        status = _play(arguments, cwd, child_environment({"COURSE_DEMO": json.dumps(settings)}), show)
+        status = _play(demo, child_environment({"COURSE_DEMO": json.dumps(settings)}), show)
         found = _read(report)
     if "foreign" in found:
         raise EnvironmentFault(
-            f"The {course.manifest.package} that was imported is not this tree's own: {found['foreign']}.",
+            f"The {demo.package} that was imported is not this tree's own: {found['foreign']}.",
             "Run `course doctor`.",
         )
     if "type" in found:
         return DemoFailure(reason=_reason(found), traceback=found["traceback"])
     if status < 0:
-        return DemoFailure(reason=f"ended by {signal.Signals(-status).name}")
-    return DemoFailure(reason=f"ended with status {status}") if status else None
+        return DemoFailure(reason=f"signal {-status} ended it")
+    return DemoFailure(reason=f"it ended with status {status}") if status else None
 
 
-def _play(arguments: Sequence[str], cwd: Path, env: dict[str, str], show: Callable[[str], None]) -> int:
+def _play(demo: Demo, env: dict[str, str], show: Callable[[str], None]) -> int:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    process = start_process([sys.executable, "-P", _PLAYER, *arguments], cwd=cwd, env=env)
+    process = start_process([sys.executable, "-P", _PLAYER, *demo.arguments], cwd=demo.cwd, env=env)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         process.stdin.close()
-        while chunk := process.stdout.read1(_CHUNK):  # type: ignore[attr-defined]
+        while chunk := os.read(process.stdout.fileno(), _CHUNK):
             show(decoder.decode(chunk))
         show(decoder.decode(b"", final=True))
         return process.wait()

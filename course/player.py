@@ -1,8 +1,8 @@
 """Plays a chapter's demo in a process of its own: from the tree's sources only, with a report where it fails.
 
-It is run by its path and imports nothing of the engine. COURSE_DEMO holds the settings as JSON: tree, package,
-demo, report. Decision: sources are compiled anew, because a learner's file may change within the second that
-bytecode is stamped with.
+It is run by its path and imports nothing of the engine. COURSE_DEMO holds the settings as JSON: tree,
+package, demo, report. Decision: sources are compiled anew, because a learner's file may change within the
+second that bytecode is stamped with.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def play(settings: dict[str, str], arguments: list[str]) -> int:
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):
             return stop.code or 0
-        print(stop.code, file=sys.stderr)
+        sys.stderr.write(f"{stop.code}\n")
         return 1
     except BaseException as error:  # noqa: BLE001 - whatever ends the demo is told in one sentence
         _report(settings, _failure(error, settings))
@@ -68,7 +68,7 @@ def play(settings: dict[str, str], arguments: list[str]) -> int:
 
 
 def _failure(error: BaseException, settings: dict[str, str]) -> dict[str, Any]:
-    """The exception, the frames of tree and demo (`where`, outermost first), and the traceback from there on."""
+    """The exception, its lines in tree and demo (`where`, outermost first), the traceback from there on."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [(name, frame.lineno) for frame in frames if (name := _own_name(frame.filename, settings))]
     if isinstance(error, SyntaxError) and error.filename and (name := _own_name(error.filename, settings)):
@@ -87,6 +87,8 @@ def _failure(error: BaseException, settings: dict[str, str]) -> dict[str, Any]:
 
 def _own_name(file: str, settings: dict[str, str]) -> str | None:
     """How a file of the tree, or the demo, is named to people; None for any other."""
+    if not Path(file).is_absolute():
+        return None
     path = Path(file).resolve()
     tree, demo = Path(settings["tree"]).resolve(), Path(settings["demo"]).resolve()
     if path == demo:

@@ -6,7 +6,7 @@ import click
 
 from course.commands.options import pass_request
 from course.commands.subject import subject_of
-from course.demo import play_demo, require_demo
+from course.demo import Demo, play_demo, require_demo
 from course.request import Request
 
 
@@ -21,10 +21,17 @@ def command(request: Request, chapter: str, arguments: tuple[str, ...]) -> int:
     """
     course, output = request.course, request.output
     found = course.chapter(chapter)
-    demo = require_demo(course, found)
+    file = require_demo(course, found)
     with subject_of(request, found) as subject:
         output.note(f"Chapter {found.id} · the demo, played on {subject.name}", "dim")
-        failure = play_demo(course, demo, subject.tree, arguments, cwd=request.start, show=output.raw)
+        demo = Demo(
+            file=file,
+            tree=subject.tree,
+            package=course.manifest.package,
+            arguments=arguments,
+            cwd=request.start,
+        )
+        failure = play_demo(demo, output.raw)
     if failure is None:
         return 0
     if output.verbose and failure.traceback:
