@@ -1,0 +1,190 @@
+"""What the engine's tests share: the tiny foreign course, a cache of its own, and the command, run in two ways."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from course.catalog import Course, load_course
+from course.cli import run as run_command
+from course.git import Git
+from course.history import History, open_history
+
+ROOT = Path(__file__).resolve().parent.parent
+DEADLINE = 300
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended: its exit status, and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Standard output, parsed as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def told(self) -> list[str]:
+        """The lines on standard error."""
+        return self.err.splitlines()
+
+
+Program = Callable[..., Ran]
+
+
+def copy_tiny(folder: Path) -> Path:
+    """Write a whole copy of the tiny course, the flagship's project template included."""
+    shutil.copytree(ROOT / "tests" / "tiny", folder)
+    template = ROOT / "starters" / "_project"
+    shutil.copytree(template, folder / "starters" / "_project", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that all tests share, so that equal contents are built once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the developer's own settings out, and the developer's own cache untouched."""
+    for name in list(os.environ):
+        if name.startswith(("COURSE_", "GIT_", "PYTHON", "PYTEST_ADDOPTS", "LC_", "LANG", "XDG_")):
+            monkeypatch.delenv(name)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("COURSE_CACHE_DIR", str(shared_cache))
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache for one test."""
+    folder = tmp_path / "own cache"
+    monkeypatch.setenv("COURSE_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A copy of the tiny course that a test may change."""
+    return copy_tiny(tmp_path / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tiny course that no test may change."""
+    return copy_tiny(tmp_path_factory.mktemp("course") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_course(tiny_folder: Path) -> Course:
+    """The tiny course, loaded."""
+    return load_course(tiny_folder)
+
+
+@pytest.fixture
+def tiny_history(tiny_course: Course) -> History:
+    """The tiny course's history, from the shared cache."""
+    return open_history(tiny_course)
+
+
+def run_program(
+    arguments: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str | None] | None = None,
+    **options: Any,
+) -> Ran:
+    """Run a program to its end; `env` changes this process's environment, None takes a variable out."""
+    changed = {**os.environ, **(env or {})}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    ended = subprocess.run(
+        [str(argument) for argument in arguments],
+        cwd=cwd,
+        env=kept,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
+        **options,
+    )
+    return Ran(
+        ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
+    )
+
+
+@pytest.fixture
+def program() -> Program:
+    """Run any program as a child."""
+    return run_program
+
+
+@pytest.fixture
+def course() -> Program:
+    """Run `course` as a child, as a user does: `course("list", cwd=…, env=…)`."""
+
+    def start(*arguments: str | Path, **options: Any) -> Ran:
+        return run_program([sys.executable, "-m", "course", *arguments], **options)
+
+    return start
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Run `course` in this process, which saves a child's start: `call("list", cwd=…)`."""
+
+    def start(*arguments: str | Path, cwd: Path | None = None) -> Ran:
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = run_command([str(argument) for argument in arguments])
+        return Ran(status, out.getvalue(), err.getvalue())
+
+    return start
+
+
+@pytest.fixture
+def tests_in() -> Program:
+    """Run plain `pytest` in a directory: `tests_in(folder, "-m", "lab02_1")`."""
+
+    def start(folder: Path, *arguments: str, env: Mapping[str, str | None] | None = None) -> Ran:
+        return run_program([sys.executable, "-m", "pytest", *arguments], cwd=folder, env=env)
+
+    return start
+
+
+@pytest.fixture
+def practice(call: Program, tiny_folder: Path, tmp_path: Path) -> Path:
+    """A practice of the tiny course's chapter 02, with the starter as it came."""
+    folder = tmp_path / "mywork"
+    made = call("--course", tiny_folder, "practice", "02", folder)
+    assert made.status == 0, made.err
+    return folder
+
+
+@pytest.fixture
+def git() -> Callable[..., list[str]]:
+    """Ask git: `git(folder, "log", "--format=%H")` gives the output's lines."""
+
+    def ask(folder: Path, *arguments: str) -> list[str]:
+        return Git(folder).lines(*arguments)
+
+    return ask
