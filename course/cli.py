@@ -32,6 +32,7 @@ COMMANDS = {
     "reset": "Put teaching files back to the starter; what was there is kept.",
     "doctor": "Say what of the environment gets in the way, and how to mend it.",
     "transfer": "Judge your own transfer test of a chapter.",
+    "record": "Print a practice's acceptance record, from fresh runs.",
     "verify": "Prove the course: the author's gate.",
     "pin": "Renew the pinned commit ids of the checkpoints.",
 }

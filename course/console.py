@@ -86,9 +86,9 @@ class Output:
         self._show(Markdown(_encodable(text, self._out)), pager=pager)
 
     def code(self, text: str, language: str, *, pager: bool = False) -> None:
-        """Print source text or a diff, highlighted where a person reads it."""
+        """Print source text or a diff, highlighted where a person reads it, else as it is."""
         if not self.is_terminal:
-            self.lines(text.splitlines())
+            self.raw(text if text.endswith("\n") else f"{text}\n")
             return
         from rich.syntax import Syntax
 

@@ -104,7 +104,7 @@ def _why_ended(
         call = exits[-1]["call"] if exits else None
         if call is None and failures:
             return f"{failures[0].headline}{_at(_own(failures[0]))}", _own(failures[0])
-        what = f"{call}() ended the process" if call else f"the process ended with status {finished.status}"
+        what = f"{call}() ended the run" if call else f"the process ended with status {finished.status}"
         return f"{what}{_at(place)}", place
     if not any(event["event"] == "item" for event in events):
         if failures:

@@ -47,6 +47,10 @@ class Failure:
         """The exception as one line: type and the first line of its text."""
         first = self.message.strip().splitlines()[0] if self.message.strip() else ""
         kind = self.types[0] if self.types else "Error"
+        if kind == "SystemExit":
+            return f"sys.exit({first}) was called"
+        if kind == "OSError" and "reading from stdin" in first:
+            return "it reads from standard input, where nobody types during a test"
         return f"{kind}: {first}" if first else kind
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,22 +83,33 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise PracticeError(f"{path} can't be read: {error}.") from error
 
 
-def make_practice(
-    course: Course, history: History, chapter: Chapter, language: str, destination: Destination
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a new practice begins with; `finish` adds to the directory before it is put in its place."""
+
+    course: Course
+    history: History
+    chapter: Chapter
+    language: str
+    finish: Callable[[Path], None] | None = None
+
+
+def make_practice(start: Start, destination: Destination) -> None:
     """Put a new practice at the destination, whole or not at all. Raises CourseError."""
 
     def build(folder: Path) -> None:
         git = Git(folder)
         git.run("init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main", ".")
-        ref = practice_ref(chapter, language)
+        ref = practice_ref(start.chapter, start.language)
         git.run(
             "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", "--update-head-ok",
-            f"--upload-pack={UPLOAD_PACK}", str(history.repository),
+            f"--upload-pack={UPLOAD_PACK}", str(start.history.repository),
             f"{ref}:refs/heads/main", f"{ref}:{START_REF}",
         )  # fmt: skip
         git.run("read-tree", "--reset", "-u", "HEAD")
-        _note_source(course.root, folder / _SOURCE)
+        if start.finish is not None:
+            start.finish(folder)
+        _note_source(start.course.root, folder / _SOURCE)
 
     place(destination, build)
 

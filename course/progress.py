@@ -34,6 +34,8 @@ def lab_outcomes(
 def current_lab(course: Course, chapter: Chapter, tree: Path) -> LabEntry | None:
     """The first lab of the chapter that is not green, None where all are. Raises NotJudged."""
     for outcome in lab_outcomes(course, chapter, tree, chapter.manifest.lab):
+        if outcome.status is Status.BROKEN:
+            raise NotJudged(f"Lab {outcome.lab} can't be judged: {outcome.cause}.", "Run `course doctor`.")
         if outcome.status is not Status.PASSED:
             return chapter.lab(outcome.lab)
     return None

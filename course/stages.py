@@ -154,13 +154,11 @@ class _Stage:
             unit.key: unit for unit in self._target if unit.key not in chosen and not self._is_known(unit)
         }
         mentioned = frozenset[str]().union(*(u.mentions for u in chosen.values()))
-        grown = frozenset[str]().union(
-            *(
-                u.mentions
-                for k, u in chosen.items()
-                if self._starter.get(k) is None or self._starter[k].text != u.text
-            )
-        )
+        changed = {
+            k: u for k, u in chosen.items() if k not in self._starter or self._starter[k].text != u.text
+        }
+        grown = frozenset[str]().union(*(u.mentions for u in changed.values()))
+        grown |= {key.rpartition(".")[0] for key in changed}
         while True:
             found = [u for u in waiting.values() if _is_mentioned(u, mentioned, grown)]
             if not found:
@@ -168,11 +166,14 @@ class _Stage:
             for unit in found:
                 chosen[unit.key] = waiting.pop(unit.key)
                 mentioned |= unit.mentions
-                grown |= unit.mentions
+                grown |= unit.mentions | {unit.key.rpartition(".")[0]}
 
 
 def _is_mentioned(unit: Unit, mentioned: Iterable[str], grown: Iterable[str]) -> bool:
-    """A name is mentioned by anything; a class's own protocol (`__init__`) by code beyond the starter's."""
+    """A name is mentioned by anything; a class's own protocol (`__init__`) by code beyond the starter's.
+
+    `grown` holds what that code mentions, and the classes that it stands in.
+    """
     name = unit.name.partition("#")[0]
     if name.startswith("__") and "." in unit.key:
         return unit.key.rpartition(".")[0] in grown

@@ -88,13 +88,24 @@ class Witness:
             )
 
     def _watch_exits(self) -> None:
+        """Testify to what ends or blinds the process from inside, and to the line that does it."""
         leave = os._exit
+        for name in ("close", "closerange"):
+            setattr(os, name, self._told_first(name, getattr(os, name)))
 
         def tell_and_leave(status: int) -> NoReturn:
             self.tell("exit", places=self._places(_frames(sys._getframe(1))), call="os._exit")
             leave(status)
 
         os._exit = tell_and_leave
+
+    def _told_first(self, name: str, close: Any) -> Any:
+        def tell_and_close(descriptor: int, *more: int) -> None:
+            if descriptor <= 2:
+                self.tell("exit", places=self._places(_frames(sys._getframe(1))), call=f"os.{name}")
+            close(descriptor, *more)
+
+        return tell_and_close
 
     def _plant(self, file: str) -> None:
         spec = importlib.util.spec_from_file_location("course_fault", file)

@@ -9,10 +9,10 @@ from course.commands.options import json_option, pass_request
 from course.deviation import Deviation, first_deviation
 from course.errors import InputError
 from course.evidence import Evidence, lab_facts
-from course.labs import count_lab, lab_run, run_tests
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, Status
 from course.practice import Practice
+from course.progress import lab_outcomes
 from course.request import Request, command_line
 
 _STATUS = {Status.PASSED: 0, Status.FAILED: 1, Status.SKIPPED: 1, Status.BROKEN: 3}
@@ -29,14 +29,13 @@ def command(request: Request, labs: tuple[str, ...], everything: bool, as_json: 
     chapter = request.course.practice_chapter(practice.chapter)
     asked = chosen_labs(request, chapter, labs)
     with request.output.working(f"checking {', '.join(lab.id for lab in asked)}"):
-        run = run_tests(lab_run(request.course, chapter, practice.root, asked))
-    outcomes = [count_lab(lab, run) for lab in asked]
+        outcomes = read_labs(request, chapter, asked, everything=everything)
     keep_evidence(practice, chapter, outcomes)
     current = next((outcome for outcome in outcomes if outcome.status is not Status.PASSED), None)
     if as_json:
         request.output.document("check", document(request, chapter, outcomes, current))
     else:
-        tell(request, chapter, outcomes, everything=everything)
+        tell(request, chapter, outcomes)
     return _STATUS[current.status] if current is not None else 0
 
 
@@ -59,6 +58,18 @@ def chosen_labs(request: Request, chapter: Chapter, labs: tuple[str, ...]) -> li
     return [lab for lab in chapter.manifest.lab if lab.id in chosen]
 
 
+def read_labs(
+    request: Request, chapter: Chapter, asked: list[LabEntry], *, everything: bool
+) -> list[LabOutcome]:
+    """The outcomes in order, up to the first red, or all of them."""
+    read = []
+    for outcome in lab_outcomes(request.course, chapter, request.require_practice().root, asked):
+        read.append(outcome)
+        if outcome.status is not Status.PASSED and not everything:
+            break
+    return read
+
+
 def keep_evidence(practice: Practice, chapter: Chapter, outcomes: list[LabOutcome]) -> None:
     """Append what was seen of each lab to the practice's evidence."""
     evidence = Evidence(practice)
@@ -67,14 +78,11 @@ def keep_evidence(practice: Practice, chapter: Chapter, outcomes: list[LabOutcom
         evidence.add("check", chapter.manifest.teaching_files, **facts)
 
 
-def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome], *, everything: bool) -> None:
+def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None:
     """Print the closing lines, the first deviation and the next command."""
     output = request.output
     told = None
     for outcome in outcomes:
-        if told is not None and not everything:
-            output.line(f"Lab {outcome.lab} not read yet", "dim")
-            continue
         green = outcome.status is Status.PASSED
         output.line(
             outcome.line, "green" if green else "magenta" if outcome.status is Status.BROKEN else "red"

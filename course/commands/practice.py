@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
-from course.history import open_history, parent_commit
+from course.errors import InputError
+from course.history import History, open_history, parent_commit
 from course.placement import Destination, check_destination
-from course.practice import make_practice, start_commit
+from course.practice import Start, find_practice, make_practice, start_commit
 from course.request import Request, command_line, from_here
 
 
 @click.command("practice")
 @click.argument("chapter")
 @click.argument("directory", metavar="DIR")
+@click.option("--from", "source", metavar="PRACTICE", help="Carry on your own code from the practice before.")
 @json_option
 @pass_request
-def command(request: Request, chapter: str, directory: str, as_json: bool) -> None:
+def command(request: Request, chapter: str, directory: str, source: str | None, as_json: bool) -> None:
     """Make a practice directory DIR for CHAPTER: the parent checkpoint plus an answer-free starter."""
     found = request.course.practice_chapter(chapter)
     language = request.language
     destination = check_destination(directory, request.start)
     with request.output.working("making the practice"):
         history = open_history(request.course)
-        make_practice(request.course, history, found, language, destination)
+        finish = _carry(request, history, found, source) if source is not None else None
+        start = Start(course=request.course, history=history, chapter=found, language=language, finish=finish)
+        make_practice(start, destination)
     if as_json:
         request.output.document(
             "practice",
@@ -41,6 +46,18 @@ def command(request: Request, chapter: str, directory: str, as_json: bool) -> No
         )
         return
     _tell(request, found, destination, language)
+
+
+def _carry(request: Request, history: History, chapter: Chapter, source: str) -> Callable[[Path], None]:
+    """What carries the learner's own files on. Raises InputError, CarryError."""
+    from course.carry import carried_files, carry_into
+
+    practice = find_practice(request.start / source)
+    if practice is None:
+        raise InputError(
+            f"{source} is not a practice.", "Name the directory of the practice before, as ./mywork."
+        )
+    return carry_into(carried_files(request.course, history, practice, chapter), chapter, history)
 
 
 def _next_commands(chapter: Chapter, destination: Destination) -> list[str]:

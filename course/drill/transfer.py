@@ -53,12 +53,10 @@ class Transfer:
         self._runner = runner
 
     def rows(self, language: str) -> Iterator[TransferRow]:
-        """Judge against the right ones first, then against each wrong one. Raises InputError where none is."""
+        """Judge against the right ones first, then each wrong one. Raises InputError where none is."""
         entry = self._chapter.manifest.transfer
         if entry is None or not (entry.faults or entry.module):
-            raise InputError(
-                f"Chapter {self._chapter.id} has no transfer exercise.", "`course list` shows the others."
-            )
+            raise InputError(f"Chapter {self._chapter.id} has no transfer exercise that can be judged.")
         if entry.module is not None:
             yield from self._adapter_rows(entry.module)
             return

@@ -9,7 +9,7 @@ from pathlib import Path
 from course.catalog import Chapter, Course
 from course.history import History, build_history, export_commit
 from course.placement import Destination
-from course.practice import make_practice
+from course.practice import Start, make_practice
 from course.verify.claim import ClaimFalse
 
 
@@ -31,7 +31,8 @@ class Workbench:
 
     def _practise(self, chapter: Chapter, language: str, path: Path) -> None:
         destination = Destination(folder=path, given=str(path), in_place=False, outer=None)
-        make_practice(self.course, self.history, chapter, language, destination)
+        start = Start(course=self.course, history=self.history, chapter=chapter, language=language)
+        make_practice(start, destination)
 
     def target(self, chapter: Chapter) -> Path:
         """The runnable tree where the chapter ends."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from course.build import BuildFailed, build
 from course.catalog import Chapter
 from course.judge import TestRun
 from course.labs import count_lab, lab_run, run_tests, teaching_modules
@@ -67,43 +68,19 @@ def chapter_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
     yield claim("every quiz answer is shown by a test", quiz_is_shown)
 
 
-def _builds(tree: Path, package: str) -> str:
-    """Every file byte-compiles, every module imports in a fresh interpreter."""
-    source = tree / "src"
-    modules = []
-    for file in sorted((source / package).rglob("*.py")):
-        compile(file.read_bytes(), str(file.relative_to(tree)), "exec")
-        parts = file.relative_to(source).with_suffix("").parts
-        modules.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    for module in modules:
-        code = "import importlib, sys; sys.path.insert(0, sys.argv[1]); importlib.import_module(sys.argv[2])"
-        finished = run_process(
-            [sys.executable, "-P", "-W", "error", "-c", code, str(source), module],
-            cwd=tree,
-            env=child_environment(),
-            deadline=60,
-        )
-        if finished.status != 0 or finished.stdout or finished.stderr:
-            said = (
-                (finished.stderr or finished.stdout or "status " + str(finished.status)).strip().splitlines()
-            )
-            raise ClaimFalse(f"{module} does not import cleanly: {said[-1]}")
-    return f"{len(modules)} modules"
-
-
 def _target_builds(bench: Workbench, chapter: Chapter) -> str:
-    return _builds_or_false(bench.target(chapter), bench.course.manifest.package)
+    return _builds(bench.target(chapter), bench.course.manifest.package)
 
 
 def _starter_builds(bench: Workbench, chapter: Chapter, language: str) -> str:
-    return _builds_or_false(bench.practice(chapter, language), bench.course.manifest.package)
+    return _builds(bench.practice(chapter, language), bench.course.manifest.package)
 
 
-def _builds_or_false(tree: Path, package: str) -> str:
+def _builds(tree: Path, package: str) -> str:
     try:
-        return _builds(tree, package)
-    except SyntaxError as error:
-        raise ClaimFalse(f"{error.filename}:{error.lineno}: {error.msg}") from error
+        return f"{build(tree, package)} modules"
+    except BuildFailed as failure:
+        raise ClaimFalse(failure.message) from failure
 
 
 def _own_tests_green(bench: Workbench, chapter: Chapter) -> str:

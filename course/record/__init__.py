@@ -1,0 +1,1 @@
+"""The acceptance record of a practice."""

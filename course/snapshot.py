@@ -1,0 +1,80 @@
+"""What lies under a path: nothing, a file, a link or a folder, with all that git can keep of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from course.errors import EnvironmentFault, InputError
+
+FILE, PROGRAM, LINK = "100644", "100755", "120000"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A file or link: its path below the one looked at (empty for that itself), git's mode, its bytes."""
+
+    path: str
+    mode: str
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """What was found; without entries nothing was there, or an empty folder."""
+
+    entries: tuple[Entry, ...]
+    is_folder: bool = False
+
+    def is_file_of(self, data: bytes | None) -> bool:
+        """Whether it is a plain file with just these bytes; for None whether it is nothing."""
+        if data is None:
+            return not self.entries and not self.is_folder
+        return not self.is_folder and any(
+            entry.mode != LINK and entry.data == data for entry in self.entries
+        )
+
+
+def look(path: Path) -> Snapshot:
+    """Read what lies under a path, following no link. Raises EnvironmentFault, InputError where git can't keep it."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return Snapshot(entries=())
+    try:
+        if stat.S_ISDIR(found.st_mode):
+            return Snapshot(entries=tuple(_entries(path)), is_folder=True)
+        return Snapshot(entries=(_entry(path, ""),))
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{error.filename} can't be read, so that it can't be kept: {error.strerror}.",
+            "Make it readable, or move it away.",
+        ) from error
+
+
+def _entries(folder: Path) -> Iterator[Entry]:
+    for parent, folders, files in os.walk(folder, onerror=_raise):
+        if ".git" in folders or ".git" in files:
+            raise InputError(
+                f"{parent} is a git repository of its own, which a commit can't keep.", "Move it away first."
+            )
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        for name in sorted([*files, *links]):
+            path = Path(parent, name)
+            yield _entry(path, path.relative_to(folder).as_posix())
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _entry(path: Path, name: str) -> Entry:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return Entry(path=name, mode=LINK, data=os.fsencode(path.readlink()))
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is neither a file nor a folder, and can't be kept.", "Move it away first.")
+    return Entry(path=name, mode=PROGRAM if mode & stat.S_IXUSR else FILE, data=path.read_bytes())
