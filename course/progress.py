@@ -27,15 +27,13 @@ def lab_outcomes(
         own = run_tests(lab_run(course, chapter, tree, [lab])) if apart else run
         outcome = count_lab(lab, own)
         if outcome.status is Status.BROKEN:
-            raise NotJudged(f"Lab {lab.id} can't be judged: {outcome.cause}.", "Run `course doctor`.")
+            raise NotJudged(f"BROKEN: Lab {lab.id} can't be judged: {outcome.cause}.", "Run `course doctor`.")
         yield outcome
 
 
 def current_lab(course: Course, chapter: Chapter, tree: Path) -> LabEntry | None:
     """The first lab of the chapter that is not green, None where all are. Raises NotJudged."""
     for outcome in lab_outcomes(course, chapter, tree, chapter.manifest.lab):
-        if outcome.status is Status.BROKEN:
-            raise NotJudged(f"Lab {outcome.lab} can't be judged: {outcome.cause}.", "Run `course doctor`.")
         if outcome.status is not Status.PASSED:
             return chapter.lab(outcome.lab)
     return None
