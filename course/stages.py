@@ -20,6 +20,11 @@ from course.units import Unit, classes_of, split_units
 _SCAFFOLD = re.compile(r"raise NotImplementedError\(\s*[\"'][^\"']*?(\d+\.\d+)\b")
 
 
+_DEFINITION = (
+    ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign | ast.AugAssign
+)
+
+
 class StageError(CourseError):
     """A stage can't be derived from the chapter's starter and target."""
 
@@ -138,8 +143,7 @@ class _Stage:
             return True
         if any(unit.key in units for units in self._between.values()):
             return True
-        definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
-        return not isinstance(unit.node, definition)
+        return not isinstance(unit.node, _DEFINITION)
 
     def _completed(self, key: str) -> bool:
         lab = self._completes.get(key)

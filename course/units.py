@@ -106,6 +106,8 @@ def _key(node: ast.stmt) -> str:
         return ast.unparse(node).partition(" import (")[0]
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id
+    if isinstance(node, ast.Assign | ast.AugAssign) and (root := _root(node)) is not None:
+        return root
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         return node.target.id
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -124,3 +126,11 @@ def _distinct(units: list[Unit]) -> list[Unit]:
         key = unit.key if count == 1 else f"{unit.key}#{count}"
         result.append(Unit(key=key, text=unit.text, node=unit.node, mentions=unit.mentions))
     return result
+
+
+def _root(node: ast.Assign | ast.AugAssign) -> str | None:
+    """The name that an assignment such as `_CACHE["x"] = …` belongs to."""
+    target: ast.expr = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    while isinstance(target, ast.Subscript | ast.Attribute):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else None

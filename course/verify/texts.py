@@ -60,8 +60,8 @@ def _facts(text: str) -> dict[str, list[str]]:
         "heading levels": re.findall(r"^(#+) ", prose, re.MULTILINE),
         "command blocks": [body for kind, body in _FENCE.findall(text) if kind == "bash"],
         "kinds of blocks": [kind for kind, _ in _FENCE.findall(text)],
-        "counts": sorted(re.findall(r"\b\d+/\d+\b", text)),
-        "labs in headings": re.findall(r"^#+ .*?\b(\d+\.\d+)\b", prose, re.MULTILINE),
+        "counts": sorted(re.findall(r"(?<![\d/])\d+/\d+(?![\d/])", text)),
+        "labs in headings": re.findall(r"^#+ .*?(?<![\d.])(\d+\.\d+)(?![\d.])", prose, re.MULTILINE),
     }
 
 
