@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course.catalog import Chapter, Course
 from course.errors import CourseError
@@ -126,13 +126,20 @@ class _Stage:
         chosen = dict(self._starter)
         for at in sorted(self._between):
             if at <= self._index:
+                forms = self._between[at].items()
                 chosen |= {
-                    k: u for k, u in self._between[at].items() if not self._is_head(k) and u.node is not None
+                    k: self._spaced(u) for k, u in forms if not self._is_head(k) and u.node is not None
                 }
         for unit in self._target:
             if self._is_known(unit) and self._completed(unit.key):
                 chosen[unit.key] = unit
         return chosen
+
+    def _spaced(self, unit: Unit) -> Unit:
+        """A form between, with as many blank lines before it as the definition has elsewhere."""
+        model = next((one for one in self._target if one.key == unit.key), unit)
+        blank = len(model.text) - len(model.text.lstrip("\n"))
+        return replace(unit, text="\n" * blank + unit.text.lstrip("\n"))
 
     def _is_head(self, key: str) -> bool:
         return key in self._opened or key in ("(docstring)", "(end of file)")
