@@ -1,0 +1,65 @@
+"""Runs measured inside an environment: `watch TREE` gives seconds from save to verdict, `drill TREE` ratios.
+
+Printed as JSON for tools/bench.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from course.catalog import find_course
+from course.drill.faults import chapter_faults
+from course.judge import TestRun
+from course.labs import lab_run, run_tests
+from course.runner import ColdRunner, Runner, WarmRunner
+
+TIMES = 9
+
+
+def watch(tree: Path) -> list[float]:
+    """Seconds of a warm run of Lab 12.2 after its teaching file was written anew."""
+    course = find_course(tree)
+    chapter = course.chapter("12")
+    run = lab_run(course, chapter, tree, [chapter.lab("12.2")])
+    file = tree / chapter.manifest.teaching_files[0]
+    found = []
+    with WarmRunner() as runner:
+        run_tests(run, runner)
+        run_tests(run, runner)
+        for _ in range(TIMES):
+            file.write_bytes(file.read_bytes())
+            begun = time.perf_counter()
+            run_tests(run, runner)
+            found.append(time.perf_counter() - begun)
+    return found
+
+
+def drill(tree: Path) -> list[float]:
+    """Warm by cold for a portable fault of each lab, the tests' own call time taken off both."""
+    course = find_course(tree)
+    chapter = course.chapter("12")
+    faults = {f.entry.lab: f for f in chapter_faults(chapter) if f.portable is not None and not f.entry.waits}
+    found = []
+    with tempfile.TemporaryDirectory(), WarmRunner() as warm:
+        for fault in [None, *faults.values()]:
+            labs = chapter.manifest.lab
+            run = lab_run(course, chapter, tree, labs, fault=fault.portable if fault is not None else None)
+            seconds(run, warm)
+            pairs = [(seconds(run, warm), seconds(run, ColdRunner())) for _ in range(3)]
+            found += [ours / theirs for ours, theirs in pairs]
+    return found
+
+
+def seconds(run: TestRun, runner: Runner) -> float:
+    """A run's seconds without its tests' own call time."""
+    begun = time.perf_counter()
+    outcome = run_tests(run, runner)
+    return time.perf_counter() - begun - sum(test.seconds for test in outcome.tests)
+
+
+if __name__ == "__main__":
+    print(json.dumps({"watch": watch, "drill": drill}[sys.argv[1]](Path(sys.argv[2]).resolve())))
