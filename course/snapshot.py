@@ -1,14 +1,17 @@
-"""What lies under a path: nothing, a file, a link or a folder, with all that git can keep of it."""
+"""What lies under a path, with all that git can keep of it, and a file put in its place."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from course.errors import EnvironmentFault, InputError
+from course.leftovers import partial_name, sweep_partials
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -33,13 +36,11 @@ class Snapshot:
         """Whether it is a plain file with just these bytes; for None whether it is nothing."""
         if data is None:
             return not self.entries and not self.is_folder
-        return not self.is_folder and any(
-            entry.mode != LINK and entry.data == data for entry in self.entries
-        )
+        return not self.is_folder and any(entry.mode != LINK and entry.data == data for entry in self.entries)
 
 
 def look(path: Path) -> Snapshot:
-    """Read what lies under a path, following no link. Raises EnvironmentFault, InputError where git can't keep it."""
+    """Read what lies under a path, following no link. Raises CourseError where git can't keep it."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -78,3 +79,27 @@ def _entry(path: Path, name: str) -> Entry:
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is neither a file nor a folder, and can't be kept.", "Move it away first.")
     return Entry(path=name, mode=PROGRAM if mode & stat.S_IXUSR else FILE, data=path.read_bytes())
+
+
+def replace(path: Path, seen: Snapshot, data: bytes | None, top: Path) -> None:
+    """Put a file with these bytes in the place of what was seen there; for None put nothing.
+
+    Made aside under `top` and renamed, so that what was there or the file is whole at every moment; only a
+    folder is moved away first. Raises InputError where something else is there by now, OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = top if top.stat().st_dev == path.parent.stat().st_dev else path.parent
+    sweep_partials(beside, "reset")
+    work = Path(tempfile.mkdtemp(prefix=partial_name("reset"), dir=beside))
+    try:
+        fresh = work / "fresh"
+        if data is not None:
+            fresh.write_bytes(data)
+        if look(path) != seen:
+            raise InputError(f"{path} changed meanwhile and was left as it is.", "Run this again.")
+        if seen.is_folder or data is None:
+            path.rename(work / "old")
+        if data is not None:
+            fresh.replace(path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

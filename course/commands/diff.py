@@ -62,7 +62,7 @@ def _has_tried(request: Request, chapter: Chapter, as_json: bool) -> bool:
     """Ask whether the learner has tried. Raises InputError where nobody can be asked."""
     if as_json or not request.output.can_ask:
         raise InputError(
-            f"This shows the answers of chapter {chapter.id}, and nobody can be asked whether they have tried.",
+            f"This shows the answers of chapter {chapter.id}, and nobody can be asked whether they tried.",
             "Once you have, add --yes.",
         )
     return request.output.agrees(
