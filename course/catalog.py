@@ -97,12 +97,16 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Course:
-    """A whole course, every manifest read and checked. `installed` courses are bound by their pins."""
+    """A whole course, every manifest read and checked."""
 
     root: Path
     manifest: CourseManifest
     chapters: tuple[Chapter, ...]
-    installed: bool
+
+    @cached_property
+    def installed(self) -> bool:
+        """Whether a wheel brought this course: then it is bound by its pins."""
+        return any(path == self.root.resolve() for _, path in installed_courses())
 
     @cached_property
     def by_id(self) -> dict[str, Chapter]:
@@ -155,7 +159,7 @@ def is_course(folder: Path) -> bool:
     return (folder / "checkpoints" / "course.toml").is_file()
 
 
-def load_course(root: Path, *, installed: bool = False) -> Course:
+def load_course(root: Path) -> Course:
     """Read and check every manifest of the course at `root`. Raises ManifestError, CourseNotFound."""
     if not is_course(root):
         raise CourseNotFound(
@@ -166,7 +170,7 @@ def load_course(root: Path, *, installed: bool = False) -> Course:
     manifest = read_manifest(root / name, CourseManifest, name)
     check_course(manifest, name)
     chapters = tuple(_load_chapter(root, chapter_id, manifest) for chapter_id in manifest.chapters)
-    return Course(root, manifest, chapters, installed)
+    return Course(root, manifest, chapters)
 
 
 def _load_chapter(root: Path, chapter_id: str, course: CourseManifest) -> Chapter:
@@ -188,10 +192,10 @@ def find_course(start: Path, explicit: Path | None = None, recorded: Path | None
         return load_course(explicit.resolve())
     for folder in _checkouts(start, recorded):
         if is_course(folder):
-            return load_course(folder, installed=_is_installed(folder))
+            return load_course(folder)
     installed = dict(installed_courses())
     if len(installed) == 1:
-        return load_course(next(iter(installed.values())), installed=True)
+        return load_course(next(iter(installed.values())))
     if not installed:
         raise CourseNotFound(
             "No course was found here, and none is installed.",
@@ -210,10 +214,6 @@ def _checkouts(start: Path, recorded: Path | None) -> Iterator[Path]:
         raise CourseError(f"{start} can't be resolved: {error.strerror}.") from error
     yield from (here, *here.parents)
     yield Path(__file__).resolve().parent.parent
-
-
-def _is_installed(folder: Path) -> bool:
-    return any(path == folder for _, path in installed_courses())
 
 
 def installed_courses() -> Iterator[tuple[str, Path]]:

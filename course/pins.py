@@ -20,7 +20,7 @@ def read_pins(course: Course) -> dict[str, str] | None:
     """The pinned commit id of each checkpoint, None without a history.toml. Raises ManifestError."""
     name = "checkpoints/history.toml"
     try:
-        data = tomllib.loads((course.root / name).read_text("utf-8"))
+        data = tomllib.loads((course.root / name).read_text("utf-8-sig"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

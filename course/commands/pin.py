@@ -7,6 +7,7 @@ import click
 from course.commands.options import json_option, pass_request
 from course.errors import InputError
 from course.history import open_history
+from course.manifest import ManifestError
 from course.pins import pin_mismatches, write_pins
 from course.request import Request
 
@@ -21,7 +22,10 @@ def command(request: Request, as_json: bool) -> None:
         raise InputError("An installed course's pins can't be renewed.", "Run it in the course's checkout.")
     with request.output.working("building the teaching history"):
         history = open_history(course)
-    changed = pin_mismatches(course, history.checkpoints)
+    try:
+        changed = pin_mismatches(course, history.checkpoints)
+    except ManifestError:
+        changed = sorted(history.checkpoints)
     if changed:
         write_pins(course, history.checkpoints)
     if as_json:
