@@ -115,8 +115,8 @@ async def test_the_catalog_is_ordered_by_logical_name_and_holds_no_skill_text(tm
     # Folder names sort the other way round than the names in the front matter.
     for folder, name in (("a", "zeta"), ("b", "mid"), ("c", "alpha"), ("d", "Zeta"), ("e", "éclair")):
         write_skill(root, folder, name, f"about {name}", f"INACTIVE MARKER {name}\n")
-    write(root / "templates" / "beta.md", "two")
-    write(root / "templates" / "alpha.md", "one")
+    write(root / "templates" / "two.md", "two")
+    write(root / "templates" / "one.md", "one")
     later = tmp_path / "0-later"
     write_skill(later, "x", "beta", "about beta", "INACTIVE MARKER beta\n")
 
@@ -129,8 +129,8 @@ async def test_the_catalog_is_ordered_by_logical_name_and_holds_no_skill_text(tm
         ("skill", "mid"),
         ("skill", "zeta"),
         ("skill", "éclair"),
-        ("template", "alpha"),
-        ("template", "beta"),
+        ("template", "one"),
+        ("template", "two"),
     ]
     assert [*catalog.instructions, *catalog.skills, *catalog.templates] == catalog.resources
     assert await resources.discover_resources([root, later]) == catalog
