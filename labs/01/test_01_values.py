@@ -2,17 +2,17 @@
 
 import copy
 import math
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pi_course import values
 
@@ -67,6 +67,8 @@ class Foreign:
     text: str
 
 
+# The same examples in every run, however slow the machine is.
+steadily = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -115,6 +117,7 @@ def _same_types(left: Any, right: Any) -> bool:
     return True
 
 
+@steadily
 @given(VALUES)
 def test_clone_equals_its_original_in_every_type(value: Any) -> None:
     """`clone(x) == x`, and every part of the copy has the type of the part that it copies."""
@@ -123,6 +126,7 @@ def test_clone_equals_its_original_in_every_type(value: Any) -> None:
     assert _same_types(copied, value)
 
 
+@steadily
 @given(VALUES)
 def test_clone_shares_no_container_with_its_original(value: Any) -> None:
     """No dict, list or dataclass of the copy is an object of the original, at any depth."""
@@ -177,6 +181,11 @@ class _Word(StrEnum):
     YES = "yes"
 
 
+class _Pair(NamedTuple):
+    left: int
+    right: int
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -195,7 +204,7 @@ class _Word(StrEnum):
         _Colour.RED,
         _Word.YES,
         OrderedDict(a=1),
-        namedtuple("Pair", "a b")(1, 2),
+        _Pair(1, 2),
         NotImplemented,
     ],
     ids=lambda value: type(value).__name__,
@@ -245,6 +254,7 @@ def test_wide_values_are_copied() -> None:
     assert len(values.freeze(wide)["items"]) == 100_000
 
 
+@steadily
 @given(VALUES)
 def test_clone_of_freeze_is_the_original(value: Any) -> None:
     """`clone(freeze(x)) == x`: lists come back as lists, tuples stay tuples, classes are the plain ones."""
@@ -317,6 +327,7 @@ def test_a_frozen_dataclass_has_no_back_door(value: Any, mutate: Callable[[Any],
     assert values.clone(frozen) == value
 
 
+@steadily
 @given(VALUES)
 def test_freeze_reaches_every_depth(value: Any) -> None:
     """No plain dict, list or changeable dataclass is left anywhere in a frozen value."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pi_course import messages, values
 
@@ -30,6 +30,8 @@ RESULT: dict[str, Any] = {
     "timestamp": 3,
 }
 
+# The same examples in every run, however slow the machine is.
+steadily = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -60,12 +62,13 @@ def _assistant(*content: Any) -> Any:
 def test_every_class_names_itself() -> None:
     """Parts carry Pi's `type` and messages Pi's `role`, and neither can be assigned."""
     text, call = messages.TextContent("a"), messages.ToolCall("c1", "read", {})
-    user, answer = messages.UserMessage([], 1), _assistant()
+    answer = _assistant()
+    user: Any = messages.UserMessage([], 1)
     result = messages.ToolResultMessage("c1", "read", [], False, 1)
     assert (text.type, call.type) == ("text", "toolCall")
     assert (user.role, answer.role, result.role) == ("user", "assistant", "toolResult")
     with pytest.raises(AttributeError):
-        user.role = "assistant"  # type: ignore[misc]
+        user.role = "assistant"
 
 
 def test_messages_are_changeable_values_with_slots() -> None:
@@ -74,7 +77,8 @@ def test_messages_are_changeable_values_with_slots() -> None:
     message.timestamp = 2
     message.content.append(messages.TextContent("b"))
     assert (message.timestamp, messages.text_of(message)) == (2, "ab")
-    for value in (message, message.content[0], messages.ToolCall("c1", "read", {}), _assistant()):
+    made: list[Any] = [message, message.content[0], messages.ToolCall("c1", "read", {}), _assistant()]
+    for value in made:
         assert not hasattr(value, "__dict__")
         with pytest.raises(AttributeError):
             value.timestmap = 3
@@ -85,7 +89,8 @@ def test_messages_compare_by_content() -> None:
     assert messages.user_message("a", timestamp=1) == messages.user_message("a", timestamp=1)
     assert messages.user_message("a", timestamp=1) != messages.user_message("a", timestamp=2)
     assert messages.user_message("a", timestamp=1) != messages.user_message("b", timestamp=1)
-    assert messages.UserMessage([], 1) != messages.AssistantMessage([], "stop", 1)
+    of_another_role: Any = messages.UserMessage([], 1)
+    assert of_another_role != messages.AssistantMessage([], "stop", 1)
 
 
 def test_optional_fields_are_unset_at_first() -> None:
@@ -157,7 +162,8 @@ def test_optional_wire_fields_only_where_set() -> None:
     """`details` and `errorMessage` are written where they are not `None`; empty values count as set."""
     failed = messages.AssistantMessage([], "error", 1, error_message="")
     assert messages.message_to_json(failed)["errorMessage"] == ""
-    for details in (0, False, "", [], {}):
+    empty: list[Any] = [0, False, "", [], {}]
+    for details in empty:
         result = messages.ToolResultMessage("c1", "read", [], True, 1, details=details)
         wire = messages.message_to_json(result)
         assert wire["details"] == details
@@ -171,6 +177,7 @@ def test_details_null_reads_like_details_absent() -> None:
     assert messages.message_from_json({**RESULT, "details": None}) == messages.message_from_json(RESULT)
 
 
+@steadily
 @given(MESSAGES)
 def test_wire_form_survives_json_text(message: Any) -> None:
     """Written to JSON text and read back, every message equals itself, floats and odd strings included."""
@@ -180,6 +187,7 @@ def test_wire_form_survives_json_text(message: Any) -> None:
     assert json.dumps(messages.message_to_json(again)) == text
 
 
+@steadily
 @given(MESSAGES)
 def test_frozen_messages_have_the_same_wire_form(message: Any) -> None:
     """A frozen message is written exactly like the changeable one, in plain dicts and lists."""
@@ -229,6 +237,10 @@ def _with_part(**fields: Any) -> dict[str, Any]:
     return {**ASSISTANT, "content": [part]}
 
 
+def _each(wire: dict[str, Any], name: str, *wrong: Any) -> list[tuple[str, Any]]:
+    return [(name, {**wire, name: value}) for value in wrong]
+
+
 CALL_IN_USER = {**USER, "content": ASSISTANT["content"]}
 WRONG: list[tuple[str, Any]] = [
     ("role", {}),
@@ -236,9 +248,9 @@ WRONG: list[tuple[str, Any]] = [
     ("role", {**USER, "role": None}),
     ("role", {**USER, "role": ["user"]}),
     *[(name, _without(wire, name)) for wire in (USER, ASSISTANT, RESULT) for name in wire],
-    *[("timestamp", {**USER, "timestamp": bad}) for bad in (True, 1.0, "1", None)],
-    *[("content", {**USER, "content": bad}) for bad in ("hi", None, {}, (), 1)],
-    *[("content[0]", {**USER, "content": [bad]}) for bad in ("hi", None, [], 1)],
+    *_each(USER, "timestamp", True, 1.0, "1", None),
+    *_each(USER, "content", "hi", None, {}, (), 1),
+    *[("content[0]", wire) for _, wire in _each(USER, "content", ["hi"], [None], [[]], [1])],
     ("content[0].type", {**USER, "content": [{"text": "hi"}]}),
     ("content[0].type", {**USER, "content": [{"type": "image", "data": ""}]}),
     ("content[0].type", {**USER, "content": [{"type": ["text"], "text": "hi"}]}),
@@ -246,14 +258,19 @@ WRONG: list[tuple[str, Any]] = [
     ("content[0].text", {**USER, "content": [{"type": "text", "text": None}]}),
     ("content[1].type", CALL_IN_USER),
     ("content[1].type", {**RESULT, "content": ASSISTANT["content"]}),
-    *[("content[0].id", _with_part(id=bad)) for bad in (1, None)],
+    ("content[0].id", _with_part(id=1)),
+    ("content[0].id", _with_part(id=None)),
     ("content[0].name", _with_part(name=1)),
-    *[("content[0].arguments", _with_part(arguments=bad)) for bad in (None, [], "{}", {"k": {1}}, {1: 2})],
-    *[("stopReason", {**ASSISTANT, "stopReason": bad}) for bad in ("tool_use", "", None, ["stop"])],
-    *[("errorMessage", {**ASSISTANT, "errorMessage": bad}) for bad in (1, None, ["no"])],
-    *[("toolCallId", {**RESULT, "toolCallId": bad}) for bad in (1, None)],
-    ("toolName", {**RESULT, "toolName": 1}),
-    *[("isError", {**RESULT, "isError": bad}) for bad in (0, 1, "false", None)],
+    ("content[0].arguments", _with_part(arguments=None)),
+    ("content[0].arguments", _with_part(arguments=[])),
+    ("content[0].arguments", _with_part(arguments="{}")),
+    ("content[0].arguments", _with_part(arguments={"key": {1}})),
+    ("content[0].arguments", _with_part(arguments={1: 2})),
+    *_each(ASSISTANT, "stopReason", "tool_use", "", None, ["stop"]),
+    *_each(ASSISTANT, "errorMessage", 1, None, ["no"]),
+    *_each(RESULT, "toolCallId", 1, None),
+    *_each(RESULT, "toolName", 1, None),
+    *_each(RESULT, "isError", 0, 1, "false", None),
     ("details", {**RESULT, "details": {"when": object()}}),
 ]
 
@@ -275,12 +292,16 @@ def test_what_is_no_object_is_no_message(data: Any) -> None:
 
 def test_only_json_is_written() -> None:
     """What is no message, no part or no JSON is `TypeError` when it is written, not when it is read."""
+    part: Any = messages.TextContent("a")
+    odd: Any = object()
+    text_for_parts: Any = "hi"
     wrong: list[Any] = [
         USER,
-        messages.TextContent("a"),
-        messages.UserMessage(["hi"], 1),  # type: ignore[list-item]
-        _assistant(messages.ToolCall("c1", "read", {"path": object()})),
-        messages.ToolResultMessage("c1", "read", [], False, 1, details=messages.TextContent("a")),  # type: ignore[arg-type]
+        part,
+        messages.UserMessage(text_for_parts, 1),
+        _assistant(messages.ToolCall("c1", "read", {"path": odd})),
+        _assistant(messages.ToolCall("c1", "read", {"path": part})),
+        messages.ToolResultMessage("c1", "read", [], False, 1, details=part),
     ]
     for value in wrong:
         with pytest.raises(TypeError):

@@ -1,7 +1,9 @@
 """Chapter 05: tools as values, and arguments that must fit them."""
 
 import copy
+import warnings
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -120,21 +122,26 @@ def test_references_inside_the_schema_are_followed() -> None:
             }
         },
     }
-    tree = {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}]}
+    tree: Any = {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}]}
     schema.validate_arguments(_tool(parameters), {"tree": tree})
-    tree["children"][0]["children"][0]["name"] = 3  # type: ignore[index]
+    tree["children"][0]["children"][0]["name"] = 3
     with pytest.raises(schema.ToolArgumentError) as caught:
         schema.validate_arguments(_tool(parameters), {"tree": tree})
     assert "$.tree.children[0].children[0].name:" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "reference", ["#/$defs/missing", "https://example.invalid/schema.json", "other.json", "#anchor"]
-)
-def test_references_that_lead_nowhere_are_a_bad_schema(reference: str) -> None:
-    """A `$ref` to what the schema does not hold is a `ToolArgumentError`: nothing is ever fetched."""
-    with pytest.raises(schema.ToolArgumentError) as caught:
-        schema.validate_arguments(_tool({"properties": {"a": {"$ref": reference}}}), {"a": 1})
+REFERENCES = ["#/$defs/missing", "#anchor", "other.json", "https://example.invalid/schema.json"]
+
+
+@pytest.mark.parametrize("reference", [*REFERENCES, "a file"])
+def test_references_that_lead_out_are_a_bad_schema(reference: str, tmp_path: Path) -> None:
+    """A `$ref` to what the schema does not hold is a `ToolArgumentError`: nothing is fetched or opened."""
+    file = tmp_path / "schema.json"
+    file.write_text("{}", encoding="utf-8")
+    parameters = {"properties": {"a": {"$ref": file.as_uri() if reference == "a file" else reference}}}
+    with warnings.catch_warnings(), pytest.raises(schema.ToolArgumentError) as caught:
+        warnings.simplefilter("ignore")  # jsonschema only warns when it fetches
+        schema.validate_arguments(_tool(parameters), {"a": 1})
     assert "read: bad schema" in str(caught.value)
 
 
