@@ -1,7 +1,8 @@
 """The measures: each a ratio against a yardstick of the same run, medians of paired runs.
 
 `python tools/bench.py` makes a fresh environment, installs the project as a user does, and measures there.
-Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, library, resources, composition.
+Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, library, resources,
+composition.
 """
 
 from __future__ import annotations
