@@ -257,14 +257,14 @@ def without_a_hang(plan: Plan) -> Plan:
     return plan
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plans(st.none()).map(without_a_hang))
 def test_every_call_has_exactly_one_result(plan: Plan) -> None:
     """Under random failures, steers, follow-ups and aborts each call a run adds gets its one result."""
     asyncio.run(World(plan).live())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plans(st.integers(0, 60)).map(without_a_hang))
 def test_cancellation_at_any_turn_of_the_event_loop_leaves_sound_books(plan: Plan) -> None:
     """Wherever the awaiting task is cancelled, calls are answered, events close, and nothing stays behind."""

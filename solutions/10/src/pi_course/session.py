@@ -261,7 +261,7 @@ def _to_line(entry: SessionEntry) -> bytes:
 
 
 def _from_line(line: bytes) -> SessionEntry:
-    return _entry_from_json(json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_refused))
+    return _entry_from_json(_DECODER.decode(line.decode()))
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -272,6 +272,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refused(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused)
 
 
 def _last_line(file: FileIO, size: int) -> bytes:
