@@ -45,7 +45,7 @@ class ShownHints:
 
     def count(self, lab_id: str) -> int:
         shown = self._shown().get(lab_id)
-        return shown if isinstance(shown, int) and shown > 0 else 0
+        return shown if type(shown) is int and shown > 0 else 0
 
     def remember(self, lab_id: str, number: int) -> None:
         """Keep that hints up to this number were shown. Raises EnvironmentFault."""

@@ -1,4 +1,4 @@
-"""What the engine's tests share: the tiny foreign course, a cache of its own, and the command, run in two ways."""
+"""What the engine's tests share: the tiny foreign course, caches, and the command, run in two ways."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from course.catalog import Course, load_course
@@ -99,10 +101,36 @@ def tiny_course(tiny_folder: Path) -> Course:
     return load_course(tiny_folder)
 
 
-@pytest.fixture
-def tiny_history(tiny_course: Course) -> History:
+@contextlib.contextmanager
+def cache_at(folder: Path) -> Iterator[None]:
+    """Have histories read from, and built in, this cache for a while."""
+    before = os.environ.get("COURSE_CACHE_DIR")
+    os.environ["COURSE_CACHE_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COURSE_CACHE_DIR"]
+        else:
+            os.environ["COURSE_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session")
+def tiny_history(tiny_course: Course, shared_cache: Path) -> History:
     """The tiny course's history, from the shared cache."""
-    return open_history(tiny_course)
+    with cache_at(shared_cache):
+        return open_history(tiny_course)
+
+
+@pytest.fixture
+def cached(shared_cache: Path) -> Callable[[Course], Path]:
+    """The shared cache's entry for a course, built where it isn't there yet."""
+
+    def find(course: Course) -> Path:
+        with cache_at(shared_cache):
+            return open_history(course).repository.parent
+
+    return find
 
 
 def run_program(
@@ -188,3 +216,58 @@ def git() -> Callable[..., list[str]]:
         return Git(folder).lines(*arguments)
 
     return ask
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Any]]:
+    """Start `course` in a pseudo-terminal: `terminal("quiz", cwd=…)` gives what pexpect spawned."""
+    spawned = []
+
+    def start(
+        *arguments: str | Path,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (40, 100),
+    ) -> Any:
+        with warnings.catch_warnings():
+            # pytest's workers have threads; the child does nothing but start another program.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = pexpect.spawn(
+                sys.executable,
+                ["-m", "course", *(str(argument) for argument in arguments)],
+                cwd=str(cwd),
+                env={**os.environ, "TERM": "dumb", **(env or {})},
+                dimensions=size,
+                encoding="utf-8",
+                timeout=DEADLINE,
+            )
+        spawned.append(child)
+        return child
+
+    yield start
+    for child in spawned:
+        child.close(force=True)
+
+
+@pytest.fixture
+def ended() -> Callable[[Any], Ran]:
+    """Read a pseudo-terminal to its end; give the exit status and the rest of what was shown."""
+
+    def read(child: Any) -> Ran:
+        child.expect(pexpect.EOF)
+        child.wait()
+        return Ran(child.exitstatus, child.before.replace("\r\n", "\n"), "")
+
+    return read
+
+
+@pytest.fixture
+def done(tiny_history: History) -> Callable[[Path, str], None]:
+    """Solve a practice of the tiny course up to a lab: `done(practice, "02.1")`."""
+
+    def solve(folder: Path, lab: str) -> None:
+        name = "src/findex/index.py"
+        text = Git(tiny_history.repository).run("show", f"{tiny_history.stages[lab]}:{name}")
+        (folder / name).write_text(text + "\n", "utf-8")
+
+    return solve
