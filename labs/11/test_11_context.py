@@ -198,6 +198,13 @@ def test_negative_share_is_refused() -> None:
             build([], 10, **{name: -1})
 
 
+def test_path_of_messages_instead_of_entries_is_refused() -> None:
+    """A path of anything but entries is TypeError, not an empty projection."""
+    for wrong in (user("u"), None, {"type": "message"}):
+        with pytest.raises(TypeError):
+            build([wrong])  # type: ignore[list-item]
+
+
 def test_metadata_never_reaches_the_model() -> None:
     """Metadata is neither shown nor counted, wherever it stands."""
     path = path_of({"k": 1}, user("u"), {"k": 2}, says("c"), {"k": 3}, result("c"), {"k": 4})

@@ -22,16 +22,15 @@ from pi_course.tools import error_result
 from pi_course.values import clone
 
 TokenEstimator: TypeAlias = Callable[[AgentMessage | str], int]
-_Answers: TypeAlias = dict[
-    tuple[int, int], int
-]  # (message's index on the path, call's place in it): result's index
+# From a call (its message's index on the path, its place in there) to its result's index.
+_Answers: TypeAlias = dict[tuple[int, int], int]
 
 
 class ContextBudgetError(Exception):
     """What must be shown needs more tokens than there are; `needed` and `max_tokens` are the figures."""
 
-    def __init__(self, needed: int, max_tokens: int, because: str) -> None:
-        super().__init__(f"{needed} tokens are needed, but the budget is {max_tokens}: {because}")
+    def __init__(self, needed: int, max_tokens: int, what: str) -> None:
+        super().__init__(f"{needed} tokens are needed ({what}), but the budget is {max_tokens}")
         self.needed = needed
         self.max_tokens = max_tokens
 
@@ -70,7 +69,7 @@ def build_context(  # noqa: PLR0913 - one keyword a figure of the budget
 
     ContextBudgetError where the fixed cost or the newest interaction does not fit; SessionTreeError for a
     compaction that keeps from an id not on the path, or from between a call and its result; ValueError for
-    a number of tokens that is none.
+    a number of tokens that is none; TypeError for a path of anything but entries.
     """
 
     def cost(value: AgentMessage | str) -> int:
@@ -81,30 +80,35 @@ def build_context(  # noqa: PLR0913 - one keyword a figure of the budget
     used += cost(system_prompt) if system_prompt else 0
     used += cost(summary) if summary else 0
     if used > _tokens("max_tokens", max_tokens, least=None):
-        raise ContextBudgetError(used, max_tokens, "so much is the fixed cost alone")
-    groups = _interactions(lines)
+        raise ContextBudgetError(used, max_tokens, "the fixed cost alone")
+    messages, used, dropped = _newest_that_fit(_interactions(lines), used, max_tokens, cost)
+    return ContextProjection([*([summary] if summary else []), *messages], system_prompt, used, dropped)
+
+
+def _newest_that_fit(
+    groups: list[list[_Line]], fixed: int, max_tokens: int, cost: TokenEstimator
+) -> tuple[list[AgentMessage], int, int]:
+    """Copy the newest groups that fit without a gap; give messages, tokens used, messages dropped."""
     shown: list[list[AgentMessage]] = []
-    while groups:
-        newest = [clone(line.message) for line in groups[-1]]
-        needed = used + sum([cost(message) for message in newest])
+    used = fixed
+    for group in reversed(groups):
+        messages = [clone(line.message) for line in group]
+        needed = used + sum([cost(message) for message in messages])
         if needed > max_tokens:
-            if not shown:
-                because = f"the newest interaction comes to a fixed cost of {used}"
-                raise ContextBudgetError(needed, max_tokens, because)
             break
-        shown.append(newest)
+        shown.append(messages)
         used = needed
-        groups.pop()
-    return ContextProjection(
-        messages=[*([summary] if summary else []), *chain.from_iterable(reversed(shown))],
-        system_prompt=system_prompt,
-        used_tokens=used,
-        dropped_messages=sum(not line.synthetic for group in groups for line in group),
-    )
+    if groups and not shown:
+        raise ContextBudgetError(needed, max_tokens, f"the newest interaction and a fixed cost of {fixed}")
+    dropped = sum(not line.synthetic for group in groups[: len(groups) - len(shown)] for line in group)
+    return list(chain.from_iterable(reversed(shown))), used, dropped
 
 
 def _lines_of(path: Sequence[SessionEntry]) -> tuple[UserMessage | None, list[_Line]]:
     """Replace what the last compaction stands for, leave out what is no message, fill in missing results."""
+    for entry in path:
+        if not isinstance(entry, SessionEntry):
+            raise TypeError(f"a path holds session entries, not {type(entry).__name__}")
     answers = _answers(path)
     compactions = [entry for entry in path if isinstance(entry, CompactionEntry)]
     start, summary = 0, None
