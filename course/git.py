@@ -1,8 +1,8 @@
 """The one door to git: GitPython with the user's configuration and environment shut out.
 
-Decision: every `GIT_*` variable is taken out of this process for good, because GitPython passes the whole
-environment on, a stray GIT_DIR would lead a command into another repository, and putting the variables back
-would race with other threads.
+Decision: the user's `GIT_*` variables are taken out of this process for good, and git is pointed away from
+the user's files, because GitPython and Copier pass the whole environment on, a stray GIT_DIR would lead a
+command into another repository, and putting things back would race with other threads.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ _SETTINGS = {
 }
 
 
+_SHUT_OUT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
+
+
 class GitError(EnvironmentFault):
     """A git command failed where it should not; the text holds git's own words."""
 
 
 def _environment() -> dict[str, str]:
     env = {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
+        **_SHUT_OUT,
         "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_DEFAULT_HASH": "sha1",
-        "GIT_ATTR_NOSYSTEM": "1",
         "LC_ALL": "C",
     }
     for index, (key, value) in enumerate(_SETTINGS.items()):
@@ -75,20 +76,21 @@ def _environment() -> dict[str, str]:
 
 
 def _command(folder: Path) -> Command:
-    """GitPython's command in a folder, in a process without any `GIT_*` variable."""
-    with _LOCK:
-        _take_git_variables()
-        # Without it a missing git ends the import; the command itself reports it better.
-        os.environ["GIT_PYTHON_REFRESH"] = "quiet"
-        from git import Git as Command
+    """GitPython's command in a folder, in a process that knows nothing of the user's git."""
+    shut_out_user()
+    from git import Git as Command
 
-        _take_git_variables()
     return Command(str(folder))
 
 
-def _take_git_variables() -> None:
-    for key in [key for key in os.environ if key.startswith("GIT_")]:
-        os.environ.pop(key, None)
+def shut_out_user() -> None:
+    """Take the user's git variables and configuration out of this process, for its children too."""
+    # Without GIT_PYTHON_REFRESH a missing git ends GitPython's import; the command itself reports it better.
+    wanted = {**_SHUT_OUT, "GIT_PYTHON_REFRESH": "quiet"}
+    with _LOCK:
+        for key in [key for key in os.environ if key.startswith("GIT_") and key not in wanted]:
+            os.environ.pop(key, None)
+        os.environ.update(wanted)
 
 
 class Git:

@@ -9,6 +9,7 @@ from typing import Any
 
 from course.catalog import Chapter, Course
 from course.errors import CourseError
+from course.git import shut_out_user
 from course.manifest import FORMAT
 from course.trees import Tree, read_template, write_tree
 
@@ -37,6 +38,7 @@ def render_project(template: Tree, answers: dict[str, Any]) -> Tree:
 
 def copy_project(template: Path, folder: Path, answers: dict[str, Any]) -> None:
     """Copy a Copier template into a folder. Raises TemplateError."""
+    shut_out_user()
     from copier import Settings, run_copy
     from copier.errors import CopierError
     from jinja2 import TemplateError as JinjaError
