@@ -132,7 +132,7 @@ def test_context_is_a_value_of_the_package() -> None:
 async def test_scripted_messages_are_streamed_part_by_part() -> None:
     """A scripted message gives a delta for each part, in order, and then the whole message."""
     message = _message(messages.TextContent("I look."), _call(1), messages.TextContent("And."), _call(2))
-    scripted = model.ScriptedModel([message])
+    scripted: model.Model = model.ScriptedModel([message])
     events = [event async for event in scripted.stream(_context(), _signal())]
     assert events == [
         model.TextDelta("I look."),

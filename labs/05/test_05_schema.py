@@ -90,10 +90,14 @@ def test_error_text_says_tool_place_and_reason() -> None:
 
 
 def test_error_text_stays_short() -> None:
-    """A thousand wrong items do not make a text of a thousand complaints."""
+    """Neither a thousand wrong items nor one of a million characters makes a long text."""
     with pytest.raises(schema.ToolArgumentError) as caught:
         schema.validate_arguments(_tool(), {"path": "a", "range": ["x"] * 1000})
     assert "$.range[0]" in str(caught.value)
+    assert len(str(caught.value)) < 500
+    with pytest.raises(schema.ToolArgumentError) as caught:
+        schema.validate_arguments(_tool(), {"path": "a", "limit": "x" * 1_000_000})
+    assert "$.limit" in str(caught.value)
     assert len(str(caught.value)) < 500
 
 

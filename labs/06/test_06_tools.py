@@ -372,7 +372,12 @@ async def test_calls_at_the_same_time_keep_their_results_apart() -> None:
 
     registry = tools.ToolRegistry()
     registry.register(_tool(execute))
+
+    async def run(call: messages.ToolCall, context: schema.ToolContext) -> messages.ToolResultMessage:
+        return await tools.execute_tool_call(call, registry, context)
+
+    executor: tools.ToolExecutor = run
     calls = [messages.ToolCall(f"c{n}", "echo", {"text": f"t{n}"}) for n in range(50)]
-    running = [tools.execute_tool_call(call, registry, _context()) for call in calls]
+    running = [executor(call, _context()) for call in calls]
     results = await asyncio.wait_for(asyncio.gather(*running), BOUND)
     assert [(r.tool_call_id, messages.text_of(r)) for r in results] == [(f"c{n}", f"t{n}") for n in range(50)]

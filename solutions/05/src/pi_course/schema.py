@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias
 
-from jsonschema.exceptions import SchemaError
+from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, validator_for
 from pi_course.messages import TextContent
@@ -54,6 +54,7 @@ class ToolDefinition:
 
 
 _SHOWN_ERRORS = 5
+_SHOWN_CHARACTERS = 300  # of each message, which may quote the value that is wrong
 
 
 def validate_arguments(tool: ToolDefinition, arguments: Mapping[str, JsonValue]) -> None:
@@ -76,15 +77,21 @@ def validate_arguments(tool: ToolDefinition, arguments: Mapping[str, JsonValue])
     except RecursionError as error:
         raise ToolArgumentError(f"{tool.name}: $: nested too deeply") from error
     if errors:
-        found = "; ".join(f"{error.json_path}: {error.message}" for error in errors)
-        raise ToolArgumentError(f"{tool.name}: {found}")
+        raise ToolArgumentError(f"{tool.name}: {'; '.join(map(_line, errors))}")
+
+
+def _line(error: ValidationError | SchemaError) -> str:
+    message = error.message
+    if len(message) > _SHOWN_CHARACTERS:
+        message = message[:_SHOWN_CHARACTERS] + "…"
+    return f"{error.json_path}: {message}"
 
 
 def _validator(tool: ToolDefinition) -> Validator:
     try:
         return _compiled(json.dumps(clone(tool.parameters)))
     except SchemaError as error:
-        raise ToolArgumentError(f"{tool.name}: bad schema: {error.json_path}: {error.message}") from error
+        raise ToolArgumentError(f"{tool.name}: bad schema: {_line(error)}") from error
     except TypeError as error:
         raise ToolArgumentError(f"{tool.name}: bad schema: $: {error}") from error
 
