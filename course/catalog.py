@@ -118,13 +118,13 @@ class Course:
 
     def chapter(self, number: str) -> Chapter:
         """The chapter a user means by `12` or `07` or `7`. Raises InputError."""
-        chapter = self.by_id.get(number) or self.by_id.get(number.zfill(2))
-        if chapter is not None:
-            return chapter
         known = ", ".join(chapter.id for chapter in self.chapters)
-        if number.isascii() and number.isdigit():
+        if not (number.isascii() and number.isdigit()):
+            raise InputError(f"{number!r} is not a chapter number.", f"Chapters: {known}.")
+        chapter = self.by_id.get(number) or self.by_id.get(number.zfill(2))
+        if chapter is None:
             raise InputError(f"This course has no chapter {number}.", f"Its chapters: {known}.")
-        raise InputError(f"{number!r} is not a chapter number.", f"Chapters: {known}.")
+        return chapter
 
     def practice_chapter(self, number: str) -> Chapter:
         """The chapter, if it can be practised. Raises InputError."""
