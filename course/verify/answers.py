@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 _SHORT = 24
+_TRIVIAL = 12
 
 
 def answer_lines(solution: str, parent: str) -> frozenset[str]:
@@ -92,7 +93,9 @@ _COMPOUND = (
 
 
 def _is_trivial(node: ast.stmt) -> bool:
-    """Statements that give nothing away: scaffolds, docstrings, bare flow, keeping an argument."""
+    """Statements that give nothing away: scaffolds, docstrings, bare flow, keeping an argument, few letters."""
+    if not isinstance(node, _COMPOUND) and len(ast.unparse(node)) < _TRIVIAL:
+        return True
     match node:
         case ast.Pass() | ast.Break() | ast.Continue() | ast.Import() | ast.ImportFrom():
             return True
