@@ -69,7 +69,7 @@ def plain_environment(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name in list(os.environ):
         if name.startswith(("COURSE_", "GIT_", "PYTHON", "PYTEST_ADDOPTS", "LC_", "LANG", "XDG_")):
             monkeypatch.delenv(name)
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PY_COLORS"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "C.UTF-8")
     monkeypatch.setenv("COURSE_CACHE_DIR", str(shared_cache))
