@@ -254,7 +254,7 @@ async def test_front_matter_as_people_write_it(tmp_path: Path) -> None:
     write(skill_file(tmp_path, "spaces"), "---  \t\nname: spaces\ndescription: d\n--- \nBODY\n")
     write(skill_file(tmp_path, "closed at the end"), "---\nname: no body\ndescription: d\n---")
     write(skill_file(tmp_path, "anchor"), "---\nname: &n anchor\ndescription: d\nalso: *n\n---\n\n\nBODY\n\n")
-    write(skill_file(tmp_path, "dashes"), "---\nname: dashes\ndescription: |\n  a\n  ---\n  b\n---\nBODY\n")
+    write(skill_file(tmp_path, "dashes"), "---\ndescription: |\n  a\n  ---\n  b\nname: dashes\n---\nBODY\n")
     catalog = await resources.discover_resources([tmp_path])
     assert {skill.name: skill.description for skill in catalog.skills} == {
         "code-review": "Reviews a diff the way a careful colleague would.\n"
