@@ -45,7 +45,7 @@ def paired(cost: Callable[[Path], float], dividend: Path, divisor: Path) -> floa
 
 
 def write_skills(root: Path, count: int, body_bytes: int = 0) -> Path:
-    """Write skills with an ordinary head, in folders that sort otherwise, with a short body or a sparse one."""
+    """Write skills with an ordinary head, in folders that sort otherwise, short or sparse."""
     for number in range(count):
         path = root / "skills" / f"skill-{number * 7919 % count:05}" / "SKILL.md"
         path.parent.mkdir(parents=True)

@@ -321,7 +321,8 @@ def test_the_host_s_only_public_name_is_wrap_executor() -> None:
     """Whoever gets hold of a host can wrap an executor with it and nothing else."""
     host = Hosted().host
     assert isinstance(host, resources.ExtensionHost)
-    assert [name for name in dir(host) if not name.startswith("_")] == ["wrap_executor"]
+    # (What isn't ASCII is a mutation tool's.)
+    assert [name for name in dir(host) if name.isascii() and name[0] != "_"] == ["wrap_executor"]
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan")])
