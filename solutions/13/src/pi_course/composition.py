@@ -247,15 +247,22 @@ class _Failure:
         raise self.error.with_traceback(self.traceback)
 
 
+def _cut_off() -> _Failure:
+    """What becomes of prompts whose event loop ended: not CancelledError, which nobody would notice."""
+    return _Failure(RuntimeError("the event loop ended before the prompt did: create a new runtime"))
+
+
 class _Operation:
-    """One accepted prompt; its outcome counts once `settled` is set."""
+    """One accepted prompt; its outcome is there once `settled` is set."""
+
+    __slots__ = ("context", "outcome", "settled", "value")
+
+    outcome: AgentRunResult | _Failure
 
     def __init__(self, value: str | UserMessage) -> None:
         self.value = value
         self.context = copy_context()
         self.settled = asyncio.Event()
-        # Stands where the task is cancelled before its first step.
-        self.outcome: AgentRunResult | _Failure = _Failure(asyncio.CancelledError())
 
 
 class _OperationQueue:
@@ -302,8 +309,9 @@ class _OperationQueue:
         except BaseException as error:  # noqa: BLE001 - kept as it is, and raised where the prompt is awaited
             operation.outcome = _Failure(error)
 
-    def _settle_first(self, _task: asyncio.Task[None]) -> None:
-        outcome = self._accepted[0].outcome
+    def _settle_first(self, task: asyncio.Task[None]) -> None:
+        # Nobody but a loop that shuts down can cancel this task, and then nothing must be started any more.
+        outcome = _cut_off() if task.cancelling() else self._accepted[0].outcome
         if isinstance(outcome, _Failure):
             self._end(outcome)
             return
@@ -323,7 +331,7 @@ class _OperationQueue:
         """End the queue where the event loop was closed under a running operation: it can never finish."""
         if self._accepted and self._task is not None and self._task.get_loop().is_closed():
             self._accepted.clear()
-            self._end(_Failure(RuntimeError("the event loop was closed while a prompt was running")))
+            self._end(_cut_off())
 
 
 class _Drained:
@@ -382,7 +390,7 @@ class RuntimeImpl:
         return self._drained
 
     async def _run_and_persist(self, value: str | UserMessage) -> AgentRunResult:
-        before_count = len(self._agent.get_state().messages)
+        before_count = len(_messages_on(self._path))  # the Agent's transcript is just these, until it runs
         result = await self._agent.prompt(value)
         await self._persist(result.messages[before_count:])
         return result

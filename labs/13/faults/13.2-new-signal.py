@@ -1,0 +1,30 @@
+"""The inner model gets a signal that nobody can abort."""
+
+from types import ModuleType
+from typing import Any
+
+from pi_course.signals import AbortController
+
+
+class _Between:
+    """A model that changes a request on its way to the inner model."""
+
+    def __init__(self, inner: Any, change: Any) -> None:
+        self._inner = inner
+        self._change = change
+
+    def stream(self, context: Any, signal: Any) -> Any:
+        return self._inner.stream(*self._change(context, signal))
+
+
+def inject(module: ModuleType) -> None:
+    """Plant the mistake around the model that projects."""
+    original = module.create_context_projecting_model
+
+    def create_context_projecting_model(inner: Any, *, get_snapshot: Any, **options: Any) -> Any:
+        def detached(context: Any, _signal: Any) -> tuple[Any, Any]:
+            return context, AbortController().signal
+
+        return original(_Between(inner, detached), get_snapshot=get_snapshot, **options)
+
+    module.create_context_projecting_model = create_context_projecting_model

@@ -1,0 +1,30 @@
+"""The projected request has no tools."""
+
+from types import ModuleType
+from typing import Any
+
+from pi_course.model import ModelContext
+
+
+class _Between:
+    """A model that changes a request on its way to the inner model."""
+
+    def __init__(self, inner: Any, change: Any) -> None:
+        self._inner = inner
+        self._change = change
+
+    def stream(self, context: Any, signal: Any) -> Any:
+        return self._inner.stream(*self._change(context, signal))
+
+
+def inject(module: ModuleType) -> None:
+    """Plant the mistake around the model that projects."""
+    original = module.create_context_projecting_model
+
+    def create_context_projecting_model(inner: Any, *, get_snapshot: Any, **options: Any) -> Any:
+        def bare(context: Any, signal: Any) -> tuple[Any, Any]:
+            return ModelContext(context.messages, context.system_prompt, []), signal
+
+        return original(_Between(inner, bare), get_snapshot=get_snapshot, **options)
+
+    module.create_context_projecting_model = create_context_projecting_model

@@ -1,0 +1,16 @@
+"""The mode is looked at when there is something to write."""
+
+from types import ModuleType
+from typing import Any
+
+
+def inject(module: ModuleType) -> None:
+    """Replace `run_mode`."""
+    original = module.run_mode
+
+    async def run_mode(runtime: Any, mode: str, prompt: str, io: Any) -> Any:
+        if mode not in ("interactive", "print", "json"):
+            await runtime.prompt(prompt)
+        return await original(runtime, mode, prompt, io)
+
+    module.run_mode = run_mode
