@@ -17,7 +17,11 @@ class Repository:
     def __init__(self, practice: Practice) -> None:
         """Raise EnvironmentFault where the practice has no repository any more."""
         self._git = Git(practice.root)
-        self._env = {"GIT_DIR": str(practice.root / ".git"), "GIT_LITERAL_PATHSPECS": "1"}
+        self._env = {
+            "GIT_DIR": str(practice.root / ".git"),
+            "GIT_WORK_TREE": str(practice.root),
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
         if self.attempt("rev-parse", "--git-dir") is None:
             raise EnvironmentFault(
                 f"{practice.root} has no git repository any more, so that nothing can be kept.",
