@@ -8,6 +8,7 @@ command into another repository, and putting things back would race with other t
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 UPLOAD_PACK = 'git -c "safe.directory=*" upload-pack'
 
 _LOCK = threading.Lock()
+_ROOM = 256 * 1024
 _FULL = ("No space left on device", "Disk quota exceeded")
 
 _SETTINGS = {
@@ -118,8 +120,23 @@ class Git:
                 "git was not found on PATH.", "Install git, then run this again."
             ) from error
         except GitCommandError as error:
-            raise _git_error(arguments, str(error.stderr)) from error
+            raise self._error(arguments, str(error.stderr)) from error
         return str(output)
+
+    def _error(self, arguments: Sequence[str], stderr: str) -> EnvironmentFault:
+        text = stderr.strip().removeprefix("stderr:").strip().strip("'").strip()
+        if any(words in text for words in _FULL) or self._disk_is_full():
+            return EnvironmentFault(
+                "The disk is full: git could not write.", "Make room, then run this again."
+            )
+        return GitError(f"git {arguments[0]} failed: {' '.join(text.split()) or 'no reason given'}")
+
+    def _disk_is_full(self) -> bool:
+        """Whether there is no room to speak of: git often says only that it could not write."""
+        try:
+            return shutil.disk_usage(self.folder).free < _ROOM
+        except OSError:
+            return False
 
     def lines(self, *arguments: str) -> list[str]:
         """Run one git command and give its output's lines."""
@@ -133,13 +150,6 @@ class Git:
         except GitError:
             return False
         return True
-
-
-def _git_error(arguments: Sequence[str], stderr: str) -> EnvironmentFault:
-    text = stderr.strip().removeprefix("stderr:").strip().strip("'").strip()
-    if any(words in text for words in _FULL):
-        return EnvironmentFault("The disk is full: git could not write.", "Make room, then run this again.")
-    return GitError(f"git {arguments[0]} failed: {' '.join(text.split()) or 'no reason given'}")
 
 
 def enclosing_repository(folder: Path) -> Path | None:

@@ -6,6 +6,7 @@ commit ids everywhere; cached by a hash of the contents, built beside and rename
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from course.catalog import Chapter, Course
 from course.errors import EnvironmentFault
 from course.fastimport import Stream
 from course.git import Git
-from course.leftovers import partial_name, sweep_partials
+from course.leftovers import partial_folder, sweep_partials
 from course.pins import check_pins
 from course.projects import project_files
 from course.stages import stage_tree
@@ -30,6 +31,7 @@ from course.trees import practice_tree, read_template, read_tree, target_tree
 _IDS = "ids.json"
 # What decides the commit ids beside the contents: what another engine built must not serve this one.
 _ENGINE = ("fastimport.py", "history.py", "projects.py", "stages.py", "trees.py", "units.py")
+_KIND = "history"
 _TRIES = 3
 
 
@@ -119,32 +121,29 @@ def _load(folder: Path) -> History | None:
 
 def build_history(course: Course, folder: Path) -> History:
     """Build beside `folder`, then rename; where another builder was faster, its result is the same."""
-    for _ in range(_TRIES):
-        work = _new_work(folder.parent)
-        try:
-            _import(course, work)
-            _put(work, folder)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-        history = _load(folder)
-        if history is not None:
-            return history
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        sweep_partials(folder.parent, _KIND)
+        for _ in range(_TRIES):
+            with partial_folder(folder.parent, _KIND) as work:
+                entry = work / "entry"
+                entry.mkdir()
+                _import(course, entry)
+                _put(entry, folder)
+            history = _load(folder)
+            if history is not None:
+                return history
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "the disk is full" if full else error.strerror
+        raise EnvironmentFault(
+            f"The cache folder {folder.parent} can't be written: {why}.",
+            "Name another by the environment variable COURSE_CACHE_DIR.",
+        ) from error
     raise EnvironmentFault(f"{folder} can't be read back.", "Remove this folder, then run the command again.")
 
 
-def _new_work(parent: Path) -> Path:
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        sweep_partials(parent, "history")
-        return Path(tempfile.mkdtemp(prefix=partial_name("history"), dir=parent))
-    except OSError as error:
-        raise EnvironmentFault(
-            f"The cache folder {parent} can't be written: {error.strerror}.",
-            "Name another by the environment variable COURSE_CACHE_DIR.",
-        ) from error
-
-
-def _put(work: Path, folder: Path) -> None:
+def _put(entry: Path, folder: Path) -> None:
     """Rename a built history to its place, unless a whole one is there; a damaged one makes way."""
     if _load(folder) is None:
         if folder.is_dir():
@@ -152,15 +151,15 @@ def _put(work: Path, folder: Path) -> None:
         else:
             folder.unlink(missing_ok=True)
     try:
-        work.rename(folder)
+        entry.rename(folder)
     except OSError as error:
         if _load(folder) is None:
             raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from error
 
 
-def _import(course: Course, work: Path) -> None:
-    """Write the history of a course into `work`: repo.git, and ids.json last."""
-    repository = work / "repo.git"
+def _import(course: Course, entry: Path) -> None:
+    """Write the history of a course into `entry`: repo.git, and ids.json last."""
+    repository = entry / "repo.git"
     repository.mkdir()
     git = Git(repository)
     git.run("init", "--quiet", "--bare", "--initial-branch=main", ".")
@@ -173,9 +172,9 @@ def _import(course: Course, work: Path) -> None:
     commits = dict(line.split() for line in (repository / "marks").read_text("ascii").splitlines())
     ids = {kind: {key: commits[f":{mark}"] for key, mark in of.items()} for kind, of in marks.items()}
     sizes = {
-        path.relative_to(work).as_posix(): path.stat().st_size for path in work.rglob("*") if path.is_file()
+        path.relative_to(entry).as_posix(): path.stat().st_size for path in entry.rglob("*") if path.is_file()
     }
-    (work / _IDS).write_text(json.dumps({**ids, "files": sizes}), "utf-8")
+    (entry / _IDS).write_text(json.dumps({**ids, "files": sizes}), "utf-8")
 
 
 def _write_commits(course: Course, stream: Stream) -> dict[str, dict[str, int]]:

@@ -7,17 +7,33 @@ import re
 import secrets
 import shutil
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _PARTIAL = re.compile(
     r"\.course-partial-(?P<what>[a-z]+)-(?P<host>[0-9a-f]+)-(?P<pid>\d+)-(?P<token>[0-9a-f]+)-.*"
 )
+_TRIES, _PAUSE = 10, 0.02
 _TOKEN = secrets.token_hex(4)
 
 
 def partial_name(what: str) -> str:
     """The beginning of a name for unfinished work of this process."""
     return f".course-partial-{what}-{_host()}-{os.getpid()}-{_TOKEN}-"
+
+
+@contextmanager
+def partial_folder(parent: Path, what: str) -> Iterator[Path]:
+    """Make a folder for unfinished work, and remove it in the end, also where Ctrl-C ends the work."""
+    # Its name is known before it is there, so that no moment is left in which nobody would remove it.
+    folder = parent / f"{partial_name(what)}{secrets.token_hex(4)}"
+    try:
+        folder.mkdir()
+        yield folder
+    finally:
+        remove_partial(folder)
 
 
 def dead_partials(folder: Path, what: str) -> list[Path]:
@@ -40,7 +56,16 @@ def sweep_partials(folder: Path, what: str) -> None:
     except OSError:
         return
     for path in leftovers:
-        shutil.rmtree(path, ignore_errors=True)
+        remove_partial(path)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove a folder; a git that outlives its killed parent may still write there for a moment."""
+    for _ in range(_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_PAUSE)
 
 
 def _host() -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from course.catalog import CONTENT_FOLDERS, is_course
 from course.errors import CourseError, EnvironmentFault, InputError
 from course.git import enclosing_repository
-from course.leftovers import dead_partials, partial_name, sweep_partials
+from course.leftovers import dead_partials, partial_folder, remove_partial, sweep_partials
 
 _KIND = "practice"
 _NOTE = "filled.json"
@@ -94,7 +94,7 @@ def _refuse_taken_ground(folder: Path, given: str) -> None:
                 f"{given} lies inside the course's own folder {parent / own}.",
                 f"Choose a place outside of it, as {parent / 'mywork'}.",
             )
-    if is_course(folder) or (folder / ".course" / "practice.toml").is_file():
+    if is_course(folder):
         raise InputError(f"{given} is not empty; nothing in it was touched.", "Name a new directory.")
 
 
@@ -133,16 +133,13 @@ def _replace(folder: Path, build: Callable[[Path], None]) -> None:
     """Build in the nearest directory that is there, then rename, parents that were missing included."""
     near = _first_missing(folder).parent
     sweep_partials(near, _KIND)
-    work = Path(tempfile.mkdtemp(prefix=partial_name(_KIND), dir=near))
-    try:
+    with partial_folder(near, _KIND) as work:
         tree = work / "tree"
         tree.mkdir()
         build(tree)
         if folder.exists():
             shutil.copymode(folder, tree)
         _rename(tree, folder, work)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _first_missing(folder: Path) -> Path:
@@ -178,18 +175,17 @@ def _rename(tree: Path, folder: Path, work: Path) -> None:
 
 def _fill(folder: Path, build: Callable[[Path], None]) -> None:
     """Build inside the folder, then move the entries up one by one, the repository last."""
-    work = Path(tempfile.mkdtemp(prefix=partial_name(_KIND), dir=folder))
-    tree = work / "tree"
-    try:
-        tree.mkdir()
-        build(tree)
-        (work / _NOTE).write_text(json.dumps(_digests(tree)), "utf-8")
-        for name in sorted(os.listdir(tree), key=lambda name: name == ".git"):  # noqa: PTH208 - names only
-            (tree / name).rename(folder / name)
-    except BaseException:
-        _undo(folder, work)
-        raise
-    shutil.rmtree(work, ignore_errors=True)
+    with partial_folder(folder, _KIND) as work:
+        tree = work / "tree"
+        try:
+            tree.mkdir()
+            build(tree)
+            (work / _NOTE).write_text(json.dumps(_digests(tree)), "utf-8")
+            for name in sorted(os.listdir(tree), key=lambda name: name == ".git"):  # noqa: PTH208 - names only
+                (tree / name).rename(folder / name)
+        except BaseException:
+            _undo(folder, work)
+            raise
 
 
 def _digests(tree: Path) -> dict[str, str]:
@@ -211,16 +207,19 @@ def sweep_filled(folder: Path) -> None:
 
 
 def _undo(folder: Path, work: Path) -> None:
-    """Take back what was moved out of `work`; where everything was, there is nothing to take back."""
+    """Take back what was moved out of `work`; where everything was, there is nothing to take back.
+
+    The repository moves last: a folder that has one holds a whole practice, or somebody's own work.
+    """
     tree = work / "tree"
-    unfinished = tree.is_dir() and any(tree.iterdir())
+    unfinished = tree.is_dir() and any(tree.iterdir()) and not (folder / ".git").exists()
     for name, digest in (_noted(work) if unfinished else {}).items():
         file = folder / name
         if file.is_file() and not file.is_symlink() and _digest(file) == digest:
             file.unlink()
         for parent in [place for place in file.parents if place.is_relative_to(folder) and place != folder]:
             _remove_if_empty(parent)
-    shutil.rmtree(work, ignore_errors=True)
+    remove_partial(work)
 
 
 def _noted(work: Path) -> dict[str, str]:
