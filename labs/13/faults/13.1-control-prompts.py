@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Disguised:
     """A runtime that differs from the one inside in what is set here."""

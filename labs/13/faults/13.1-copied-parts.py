@@ -5,6 +5,8 @@ from typing import Any
 
 from pi_course.values import clone
 
+MODULE = "pi_course.composition"
+
 
 class _Disguised:
     """A runtime that differs from the one inside in what is set here."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from pi_course.values import clone
 
+MODULE = "pi_course.composition"
+
 
 class _OneBranch:
     """A store whose entries follow one another in the order of the file."""

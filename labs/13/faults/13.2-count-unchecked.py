@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Between:
     """A model that changes a request on its way to the inner model."""

@@ -6,6 +6,8 @@ from typing import Any
 from pi_course.model import ModelContext
 from pi_course.values import clone
 
+MODULE = "pi_course.composition"
+
 
 class _Between:
     """A model that changes a request on its way to the inner model."""

@@ -5,6 +5,8 @@ from typing import Any
 
 from pi_course.model import ModelContext
 
+MODULE = "pi_course.composition"
+
 
 class _Between:
     """A model that changes a request on its way to the inner model."""

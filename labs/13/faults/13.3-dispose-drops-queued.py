@@ -4,6 +4,8 @@ import asyncio
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Faulty:
     """A runtime whose prompts look at the door again when their turn comes."""

@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Later:
     """Something to await that does nothing before."""

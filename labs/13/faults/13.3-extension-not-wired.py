@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 _PARTS = ("model", "tools", "session", "resources", "extension_host", "create_id", "now")
 
 

@@ -4,6 +4,8 @@ import asyncio
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Forgetful:
     """A runtime that starts afresh from the stored branch after each failure."""

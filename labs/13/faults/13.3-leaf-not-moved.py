@@ -5,6 +5,8 @@ from typing import Any
 
 from pi_course.values import clone
 
+MODULE = "pi_course.composition"
+
 _PARTS = ("model", "tools", "session", "resources", "extension_host", "create_id", "now")
 
 

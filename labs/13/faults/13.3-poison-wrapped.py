@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 class _Faulty:
     """A runtime that explains errors instead of raising them."""

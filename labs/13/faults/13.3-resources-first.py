@@ -5,6 +5,8 @@ from typing import Any
 
 from pi_course.resources import ResourceCatalog, format_resource_context
 
+MODULE = "pi_course.composition"
+
 _PARTS = ("model", "tools", "session", "resources", "extension_host", "create_id", "now")
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from pi_course.messages import message_to_json, text_of
 from pi_course.values import clone
 
+MODULE = "pi_course.composition"
+
 
 def inject(module: ModuleType) -> None:
     """Replace `run_mode`."""

@@ -4,6 +4,8 @@ import contextlib
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 def inject(module: ModuleType) -> None:
     """Replace `run_mode`."""

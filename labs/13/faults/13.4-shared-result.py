@@ -3,6 +3,8 @@
 from types import ModuleType
 from typing import Any
 
+MODULE = "pi_course.composition"
+
 
 def inject(module: ModuleType) -> None:
     """Replace `run_mode`."""
