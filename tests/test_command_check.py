@@ -1,0 +1,217 @@
+"""`course check`: labs in order, the first deviation, and never a green that was not earned."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from course.catalog import Course
+from course.labs import count_lab, lab_run, run_tests
+
+INDEX = Path("src", "findex", "index.py")
+Done = Callable[[Path, str], None]
+Program = Callable[..., Any]
+
+
+def append(practice: Path, text: str) -> int:
+    """Add lines to the teaching file; give the number of the first of them."""
+    file = practice / INDEX
+    before = file.read_text("utf-8")
+    file.write_text(before + text, "utf-8")
+    return len(before.splitlines()) + 1
+
+
+def test_starter_stops_at_the_first_lab_with_its_first_deviation(call: Program, practice: Path) -> None:
+    """A starter is 0/2 at its first lab, and what should hold is the test's own sentence."""
+    ran = call("check", cwd=practice)
+    assert ran.status == 1
+    assert "Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现" in ran.out
+    assert "should hold  Every occurrence of every word counts" in ran.out
+    assert "look at      src/findex/index.py:" in ran.out
+    assert "Lab 02.2" not in ran.out
+
+
+def test_stage_goes_on_to_the_next_lab(call: Program, practice: Path, done: Done) -> None:
+    """With a lab done, its line is green and the next one is the first red."""
+    done(practice, "02.1")
+    ran = call("check", cwd=practice)
+    assert ran.status == 1
+    assert ran.out.splitlines()[0] == "Lab 02.1 2/2"
+    assert "Lab 02.2 0/1 · first red: Lab 02.2 phrases 尚未实现" in ran.out
+
+
+def test_all_done_is_green(call: Program, practice: Path, done: Done) -> None:
+    """The whole chapter solved ends with its count and status 0."""
+    done(practice, "02.3")
+    ran = call("check", cwd=practice)
+    assert ran.status == 0, ran.out
+    assert "Chapter 02 4/4" in ran.out
+
+
+def test_all_reads_on_behind_the_first_red(call: Program, practice: Path) -> None:
+    """--all gives every lab's line."""
+    ran = call("check", "--all", cwd=practice)
+    assert [line for line in ran.out.splitlines() if line.startswith("Lab 02.3")]
+
+
+def test_json_holds_what_a_tutor_needs_and_no_answer(call: Program, practice: Path) -> None:
+    """The document names the current lab, its goal, its deviation and the files that may change."""
+    document = call("check", "--json", cwd=practice).document
+    assert document["kind"] == "check"
+    assert document["current"]["lab"] == "02.1"
+    assert document["current"]["goal"]
+    assert document["current"]["deviation"]["file"] == INDEX.as_posix()
+    assert document["may_change"] == [INDEX.as_posix()]
+
+
+def test_wrong_value_shows_expected_and_actual(call: Program, practice: Path, done: Done) -> None:
+    """A wrong result is told by both values, invisible characters made visible."""
+    done(practice, "02.3")
+    file = practice / INDEX
+    text = file.read_text("utf-8")
+    file.write_text(
+        text.replace("return self._ranked(", "return [('a\\u200b', 1)] or self._ranked("), "utf-8"
+    )
+    ran = call("check", "02.1", cwd=practice)
+    assert "expected     [('pond', 5), ('barn', 2), ('lake', 2)]" in ran.out
+    assert "actual       [('a\\u200b', 1)]" in ran.out or "actual       [('a<U+200B>', 1)]" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import sys\nsys.exit(0)\n", "sys.exit(0) was called"),
+        ("import os\nos._exit(0)\n", "os._exit() ended the run"),
+        ("import os\nos.closerange(0, 64)\n", "os.closerange() ended the run"),
+        ("input('name? ')\n", "it reads from standard input"),
+        ("def broken(:\n", "SyntaxError"),
+        ("import no_such_module\n", "No module named 'no_such_module'"),
+        ("raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+    ],
+)
+def test_code_that_ends_the_import_is_red_with_its_line(
+    call: Program, practice: Path, done: Done, code: str, told: str
+) -> None:
+    """Whatever ends an import is the learner's red: one sentence with file and line, never a green."""
+    done(practice, "02.3")
+    line = append(practice, code) + code.count("\n") - 1
+    ran = call("check", cwd=practice)
+    assert ran.status == 1, ran.out + ran.err
+    assert told in ran.out
+    assert f"{INDEX.as_posix()}:{line}" in ran.out
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_endless_loop_at_import_is_ended_and_its_line_told(
+    practice: Path, done: Done, tiny_course: Course
+) -> None:
+    """A loop that never ends is killed at the deadline, and the line is named."""
+    done(practice, "02.3")
+    line = append(practice, "while True:\n    pass\n")
+    chapter = tiny_course.chapter("02")
+    run = run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1], deadline=3.0))
+    outcome = count_lab(chapter.manifest.lab[0], run)
+    assert run.timed_out
+    assert "did not end within 3 s" in outcome.line
+    assert f"{INDEX.as_posix()}:" in outcome.line
+    assert run.place is not None
+    assert run.place.line in (line, line + 1)
+
+
+def test_broken_later_lab_does_not_stop_the_one_asked_for(call: Program, practice: Path, done: Done) -> None:
+    """A test that ends the process in a later lab leaves the earlier lab's count alone."""
+    done(practice, "02.1")
+    file = practice / INDEX
+    text = file.read_text("utf-8")
+    file.write_text(
+        text.replace('raise NotImplementedError("Lab 02.2', 'import os; os._exit(0)  # ("Lab 02.2'), "utf-8"
+    )
+    ran = call("check", cwd=practice)
+    assert "Lab 02.1 2/2" in ran.out
+    assert "Lab 02.2 0/1 · first red: os._exit() ended the run" in ran.out
+    assert ran.status == 1
+
+
+def test_foreign_package_is_broken_never_green(call: Program, practice: Path, tiny_folder: Path) -> None:
+    """Where the package that was imported is not the practice's own, the run is BROKEN."""
+    other = (tiny_folder / "solutions" / "02" / "src").as_posix()
+    project = practice / "pyproject.toml"
+    project.write_text(
+        project.read_text("utf-8").replace('pythonpath = ["src"]', f'pythonpath = ["{other}"]'), "utf-8"
+    )
+    ran = call("check", cwd=practice)
+    assert ran.status == 3
+    assert "BROKEN" in ran.err
+    assert "2/2" not in ran.out
+
+
+def test_foreign_pythonpath_changes_nothing(
+    call: Program, practice: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PYTHONPATH and PYTEST_ADDOPTS of the user's can't lead a run to other code."""
+    monkeypatch.setenv("PYTHONPATH", str(tiny_folder / "solutions" / "02" / "src"))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    assert "Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现" in call("check", cwd=practice).out
+
+
+def test_unknown_lab_is_wrong_use(call: Program, practice: Path) -> None:
+    """A lab of another chapter, and one that is not there, are refused with those there are."""
+    for name in ("02.9", "01.1", "nonsense"):
+        ran = call("check", name, cwd=practice)
+        assert ran.status == 2, name
+        assert len(ran.told) == 2, ran.err
+
+
+def test_outside_a_practice_is_wrong_use(call: Program, tmp_path: Path) -> None:
+    """Where there is no practice, the sentence says how one is made."""
+    ran = call("check", cwd=tmp_path)
+    assert ran.status == 2
+    assert "course practice" in ran.err
+
+
+def test_every_check_leaves_evidence(call: Program, practice: Path, done: Done) -> None:
+    """Each lab read is one line: lab, counts, whether the first red was exact, hash and versions."""
+    call("check", cwd=practice)
+    done(practice, "02.3")
+    call("check", cwd=practice)
+    lines = [
+        json.loads(line) for line in (practice / ".course" / "evidence.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert [(line["lab"], line["passed"], line["exact"]) for line in lines] == [
+        ("02.1", 0, True),
+        ("02.1", 2, False),
+        ("02.2", 1, False),
+        ("02.3", 1, False),
+    ]
+    assert lines[0]["teaching"] != lines[1]["teaching"]
+    assert set(lines[0]["versions"]) == {"course", "python", "pytest"}
+
+
+def test_check_writes_nothing_but_evidence(
+    call: Program, practice: Path, git: Callable[..., list[str]]
+) -> None:
+    """The practice holds no bytecode, no cache and no example database afterwards."""
+    before = {path for path in practice.rglob("*") if ".git" not in path.parts}
+    call("check", cwd=practice)
+    after = {path for path in practice.rglob("*") if ".git" not in path.parts}
+    assert {path.relative_to(practice).as_posix() for path in after - before} == {".course/evidence.jsonl"}
+    assert git(practice, "status", "--porcelain") == []
+
+
+def test_edit_of_equal_size_within_a_second_is_seen(
+    call: Program, practice: Path, done: Done, tests_in: Program
+) -> None:
+    """Bytecode that lies beside the file is never trusted."""
+    done(practice, "02.3")
+    assert tests_in(practice, "-q", "-m", "lab02_1").status == 0
+    file = practice / INDEX
+    text = file.read_text("utf-8")
+    stat = file.stat()
+    file.write_text(text.replace("hits, key=lambda hit: (-hit", "hits, key=lambda hit: (+hit"), "utf-8")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert "Lab 02.1 2/2" not in call("check", cwd=practice).out
