@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,26 +62,24 @@ def require_practice(start: Path) -> Practice:
 
 
 def _read_practice(root: Path) -> Practice:
-    data = _read_toml(root / MARK)
+    data = _read_toml(root / MARK) or {}
     values = [value for key in ("course", "chapter", "language") if isinstance(value := data.get(key), str)]
     if data.get("format") != FORMAT or len(values) < 3:
         raise PracticeError(
             f"{root / MARK} is not as this engine writes it.",
-            f"`git -C {root} checkout -- {MARK.as_posix()}` brings it back.",
+            f"`git -C {shlex.quote(str(root))} checkout -- {MARK.as_posix()}` brings it back.",
         )
-    source = None
-    if (root / _SOURCE).is_file():
-        folder = _read_toml(root / _SOURCE).get("folder")
-        source = Path(folder) if isinstance(folder, str) and is_course(Path(folder)) else None
+    folder = (_read_toml(root / _SOURCE) or {}).get("folder")
+    source = Path(folder) if isinstance(folder, str) and is_course(Path(folder)) else None
     course, chapter, language = values
     return Practice(root=root, course=course, chapter=chapter, language=language, source=source)
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any] | None:
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise PracticeError(f"{path} can't be read: {error}.") from error
+    except (OSError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
