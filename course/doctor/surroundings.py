@@ -38,10 +38,15 @@ class Surroundings:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        # As the user has it: the first git command takes git's variables out of this process.
+        self._variables = dict(os.environ)
 
     def git(self) -> Iterator[Finding]:
         """Whether git is there and new enough."""
-        text = Git(Path.cwd()).run("version")
+        try:
+            text = Git(Path.cwd()).run("version")
+        except ImportError as error:  # GitPython reads the version as it is imported
+            text = f"it can't be used: {error}"
         found = re.search(r"(\d+)\.(\d+)", text)
         if found is None or (int(found[1]), int(found[2])) < OLDEST_GIT:
             yield bad("git", text, f"Install git {OLDEST_GIT[0]}.{OLDEST_GIT[1]} or newer.")
@@ -53,15 +58,15 @@ class Surroundings:
         yield from self._python_path()
         yield from self._optimize()
         for name, why in _VARIABLES.items():
-            if os.environ.get(name):
-                yield warn(name, f"is set to {os.environ[name]!r}: {why}", f"unset {name}")
-        language, course = os.environ.get("COURSE_LANG"), self._scene.course
+            if self._variables.get(name):
+                yield warn(name, f"is set to {self._variables[name]!r}: {why}", f"unset {name}")
+        language, course = self._variables.get("COURSE_LANG"), self._scene.course
         if language and course is not None and language not in course.manifest.languages:
             known = ", ".join(course.manifest.languages)
             yield warn("COURSE_LANG", f"is {language!r}; the course has {known}", "unset COURSE_LANG")
 
     def _python_path(self) -> Iterator[Finding]:
-        value = os.environ.get("PYTHONPATH", "")
+        value = self._variables.get("PYTHONPATH", "")
         package = self._scene.package
         served = [
             entry
@@ -77,7 +82,7 @@ class Surroundings:
             yield ok("PYTHONPATH", "not set")
 
     def _optimize(self) -> Iterator[Finding]:
-        value = os.environ.get("PYTHONOPTIMIZE", "")
+        value = self._variables.get("PYTHONOPTIMIZE", "")
         if value and value != "0":
             seen = f"is set to {value!r}: plain pytest then skips every assertion and shows a false green"
             yield bad("PYTHONOPTIMIZE", seen, "unset PYTHONOPTIMIZE")
