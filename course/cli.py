@@ -15,7 +15,7 @@ import traceback
 import click
 
 from course import __version__
-from course.errors import CourseError
+from course.errors import CourseError, InputError
 
 COMMANDS = {
     "list": "Show chapters and labs, and progress inside a practice.",
@@ -117,7 +117,7 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _tell(error.format_message(), _usage_hint(error), 2)
     except CourseError as error:
-        if verbose:
+        if verbose and not isinstance(error, InputError):
             traceback.print_exc()
         return _tell(error.message, error.hint, error.exit_status)
     except (BrokenPipeError, SystemExit):
