@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 JSON_FORMAT = 1
+_ERRORS = "backslashreplace"
 _SPACES = "\n\t\u00a0\u3000"
 _STYLED_PAGERS = ("less", "more", "most", "bat")
 _PLAIN = {
@@ -150,8 +151,9 @@ class Output:
 
 
 def _console(stream: IO[str]) -> Console:
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="backslashreplace")
+    # Once only: it writes out what is waiting, which is what may just have failed.
+    if isinstance(stream, io.TextIOWrapper) and stream.errors != _ERRORS:
+        stream.reconfigure(errors=_ERRORS)
     styled = stream.isatty() and not os.environ.get("NO_COLOR")
     width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else 100
     return Console(
