@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -301,8 +302,8 @@ JUNK = [
     lambda context, signal: 1 / 0,
     yielding("junk"),
     yielding(None, MessageDone(says("late"))),
-    yielding(TextDelta(7)),  # type: ignore[arg-type]
-    yielding(ToolCallDelta(object())),  # type: ignore[arg-type]
+    yielding(TextDelta(7), MessageDone(says("x"))),  # type: ignore[arg-type]
+    yielding(ToolCallDelta(object()), MessageDone(says("x"))),  # type: ignore[arg-type]
     yielding(MessageDone("text")),  # type: ignore[arg-type]
     yielding(MessageDone(user_message("not mine"))),  # type: ignore[arg-type]
     yielding(MessageDone(says("odd", stop_reason="sleepy"))),
@@ -404,8 +405,8 @@ async def test_nothing_that_model_or_executor_keep_is_the_transcripts() -> None:
         return result
 
     async def first(context: ModelContext, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
-        text_of(context.messages[0])
-        context.messages[0].content.clear()
+        for shown_message in context.messages:
+            shown_message.content.clear()
         context.messages.clear()
         context.tools.clear()
         message = says("", call("a", n=1))
@@ -416,14 +417,16 @@ async def test_nothing_that_model_or_executor_keep_is_the_transcripts() -> None:
         given[0].content.clear()
         given[1].details["n"].append(2)
         given[1].content.clear()
-        assert len(context.messages) == 3
+        assert len(context.messages) == 4
         assert context.tools == [SCHEMA]
         yield MessageDone(says("done"))
 
     bench = Bench(Streams(first, second), execute)
+    bench.transcript.append(says("before"))
     result = await bench.run()
-    assert result.messages[0] == user_message("hello", timestamp=1)
-    assert tool_calls_of(result.messages[1]) == [call("a", n=1)]
+    assert result.reason == "stop"
+    assert result.messages[:2] == [says("before"), user_message("hello", timestamp=1)]
+    assert tool_calls_of(result.messages[2]) == [call("a", n=1)]
     assert bench.results()[0].details == {"n": [1]}
     assert text_of(bench.results()[0]) == "ok"
 
@@ -441,15 +444,31 @@ async def test_abort_during_a_request_closes_stream_and_turn() -> None:
             await asyncio.sleep(0)
             closed.set()
 
+    def watch(event: AgentEvent) -> None:
+        if shown(event) == "MessageUpdate":
+            bench.control.abort("enough")
+        assert closed.is_set() or shown(event) != "TurnEnd 1"
+
     bench = Bench(Streams(reply))
-    bench.watch = lambda event: bench.control.abort("enough") if shown(event) == "MessageUpdate" else None
+    bench.watch = watch
     result = await bench.run()
-    assert closed.is_set()
     assert (result.reason, result.steps) == ("aborted", 1)
     assert bench.last().stop_reason == "aborted"
     assert text_of(bench.last()) == "so far"
     assert "enough" in (bench.last().error_message or "")
     assert tool_calls_of(bench.last()) == []
+
+
+async def test_abort_before_the_request_asks_nothing() -> None:
+    """A run that is aborted as its turn begins says what waits, makes no request, and closes the turn."""
+    model = ScriptedModel([says("never")])
+    bench = Bench(model)
+    bench.watch = lambda event: bench.control.abort() if shown(event) == "TurnStart 1" else None
+    result = await bench.run()
+    assert (result.reason, result.steps, model.requests) == ("aborted", 0, [])
+    assert [text_of(message) for message in result.messages] == ["hello", ""]
+    assert bench.last().stop_reason == "aborted"
+    assert bench.trace()[-3:] == ["MessageEnd assistant", "TurnEnd 1", "AgentEnd"]
 
 
 async def test_model_that_swallows_cancellation_is_left_behind() -> None:
@@ -511,7 +530,8 @@ async def test_tool_that_heeds_the_signal_has_the_last_word() -> None:
     async def execute(asked: ToolCall, context: ToolContext) -> ToolResultMessage:
         asyncio.get_running_loop().call_soon(bench.control.abort)
         await context.signal.wait()
-        await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
         return result_of(asked, "stopped half way")
 
     bench = Bench(ScriptedModel([says("", call("a"))]), execute)
@@ -524,8 +544,10 @@ async def test_tool_that_heeds_the_signal_has_the_last_word() -> None:
 async def test_tool_that_ignores_its_signal_is_left_behind(late: str) -> None:
     """A tool that swallows cancellation holds nothing up, and its late result or error goes nowhere."""
     go_on = asyncio.Event()
+    left: list[weakref.ref[Any]] = []
 
     async def execute(asked: ToolCall, context: ToolContext) -> ToolResultMessage:
+        left.append(weakref.ref(asyncio.current_task()))
         bench.control.abort()
         while not go_on.is_set():
             try:
@@ -539,10 +561,13 @@ async def test_tool_that_ignores_its_signal_is_left_behind(late: str) -> None:
     bench = Bench(ScriptedModel([says("", call("a"))]), execute)
     result = await bench.run()
     before = list(bench.transcript)
+    gc.collect()
+    assert left[0]() is not None
     go_on.set()
     for _ in range(5):
         await asyncio.sleep(0)
     gc.collect()
+    assert left[0]() is None
     assert result.messages == bench.transcript == before
     assert text_of(bench.results()[0]) != "late"
     assert bench.noise == []

@@ -327,13 +327,14 @@ async def test_steer_comes_before_the_next_request(moment: type) -> None:
 
 
 async def test_steer_during_the_final_reply_continues_the_run() -> None:
-    """A steer while the last reply is written, or after it, leads to one more turn."""
-    agent = make(says("one"), says("two"), says("three"))
+    """A steer while the last reply is written, or after it, leads to a turn, before any follow-up's."""
+    agent = make(says("one"), says("two"), says("three"), says("four"))
+    agent.follow_up("f")
     when(agent, MessageUpdate, lambda: agent.steer("s1"))
     when(agent, TurnEnd, lambda: when(agent, TurnEnd, lambda: agent.steer("s2")))
     result = await agent.prompt("hello")
-    assert texts(result.messages) == ["hello", "one", "s1", "two", "s2", "three"]
-    assert (result.steps, result.reason) == (3, "stop")
+    assert texts(result.messages) == ["hello", "one", "s1", "two", "s2", "three", "f", "four"]
+    assert (result.steps, result.reason) == (4, "stop")
 
 
 async def test_steer_while_idle_comes_right_after_the_next_prompt() -> None:
@@ -422,6 +423,7 @@ async def test_abort_while_idle_does_nothing() -> None:
 
 async def test_abort_from_another_thread_ends_a_hanging_request() -> None:
     """`abort` may be called from a thread, as a signal handler or a user interface does."""
+    asyncio.get_running_loop().set_debug(True)  # finds out what is not safe between threads
     model = Hanging()
     agent = agents.Agent(model=model, tools=tools())
     task = asyncio.create_task(agent.prompt("hello"))

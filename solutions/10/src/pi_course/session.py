@@ -213,8 +213,8 @@ def _checked(entry: SessionEntry) -> SessionEntry:
     try:
         kept = clone(entry)
         _entry_from_json(_entry_to_json(kept))
-    except (AttributeError, RecursionError) as error:
-        raise ValueError(f"entry {entry.id!r} holds what no entry can: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"entry {entry.id!r} is nested too deeply, or holds itself") from error
     return kept
 
 
