@@ -306,12 +306,14 @@ class _OperationQueue:
     async def _perform(self, operation: _Operation) -> None:
         try:
             operation.outcome = await self._run(operation.value)
-        except BaseException as error:  # noqa: BLE001 - kept as it is, and raised where the prompt is awaited
-            operation.outcome = _Failure(error)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
+            operation.outcome = _Failure(error)  # as it is, to be raised where the prompt is awaited
 
     def _settle_first(self, task: asyncio.Task[None]) -> None:
-        # Nobody but a loop that shuts down can cancel this task, and then nothing must be started any more.
-        outcome = _cut_off() if task.cancelling() else self._accepted[0].outcome
+        # Nobody but a loop that shuts down cancels this task, and then nothing must be started any more.
+        outcome = _cut_off() if task.cancelled() else self._accepted[0].outcome
         if isinstance(outcome, _Failure):
             self._end(outcome)
             return
@@ -332,6 +334,12 @@ class _OperationQueue:
         if self._accepted and self._task is not None and self._task.get_loop().is_closed():
             self._accepted.clear()
             self._end(_cut_off())
+
+
+def _is_being_cancelled() -> bool:
+    """Tell a cancelled task from one that met somebody's own CancelledError."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class _Drained:
@@ -448,7 +456,6 @@ async def create_runtime(config: RuntimeConfig, deps: RuntimeDeps) -> Runtime:
         model=model,
         tools=deps.tools,
         tool_executor=_tool_executor(deps),
-        system_prompt=system_prompt,
         max_steps=config.max_steps,
         initial_messages=_messages_on(path),
     )
