@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from pi_course import resources
-from pi_course.messages import TextContent, ToolCall, ToolResultMessage, message_to_json
+from pi_course.messages import TextContent, ToolCall, ToolResultMessage, message_to_json, text_of
 from pi_course.schema import ToolContext, ToolDefinition
 from pi_course.signals import AbortController
 from pi_course.tools import ToolRegistry
@@ -425,6 +426,7 @@ async def test_a_deny_s_reason_is_given_as_it_is() -> None:
         result = await within(hosted.call())
         assert result.details == {"extensionId": "policy", "reason": expected}
         assert result.is_error is True
+        assert isinstance(text_of(result), str)
         assert message_to_json(clone(result))["details"] == {"extensionId": "policy", "reason": expected}
 
 
@@ -502,6 +504,28 @@ async def test_errors_that_can_t_be_shown_are_still_faults() -> None:
         assert hosted.shown() == [("policy", "before_tool_call", "error")]
         assert hosted.diagnostics[0].message
         assert result.details["reason"] == hosted.diagnostics[0].message
+
+
+async def test_a_fault_is_not_kept_once_it_is_reported() -> None:
+    """What a hook raised, and with it all that its traceback holds, is free again after the call."""
+
+    class Fault(Exception):
+        pass
+
+    kept: list[weakref.ref[Fault]] = []
+
+    def raising(value: Any) -> Any:
+        fault = Fault("broken")
+        kept.append(weakref.ref(fault))
+        raise fault
+
+    hosted = Hosted()
+    await hosted.hook("after_tool_result", raising)
+    await hosted.hook("before_tool_call", allow, raising, extension_id="late")
+    await within(hosted.call())
+    await settle()
+    gc.collect()
+    assert [reference() for reference in kept] == [None]
 
 
 async def test_without_an_observer_faults_still_block() -> None:

@@ -42,8 +42,7 @@ async def refusal(root: Path) -> Any:
     """The ResourceError of a discovery that must fail."""
     with pytest.raises(resources.ResourceError) as caught:
         await resources.discover_resources([root])
-    assert isinstance(caught.value.source, str)
-    assert caught.value.source
+    assert Path(caught.value.source).is_relative_to(os.path.realpath(root.parent))
     return caught.value
 
 
@@ -340,10 +339,18 @@ async def test_byte_order_marks_go_and_line_ends_become_one(tmp_path: Path) -> N
     assert (review.body, review.resources[0].content) == (kept, kept)
 
 
-@pytest.mark.parametrize("where", ["AGENTS.md", "templates/t.md", "skills/review/SKILL.md"])
+BAD_UTF_8 = {
+    "AGENTS.md": b"caf\xe9\n",
+    "templates/t.md": b"---\ndescription: d\n---\ncaf\xe9\n",
+    "templates/front.md": b"---\ndescription: caf\xe9\n---\n",
+    "skills/review/SKILL.md": b"---\nname: caf\xe9\ndescription: d\n---\n",
+}
+
+
+@pytest.mark.parametrize("where", BAD_UTF_8)
 async def test_bad_utf_8_is_refused(tmp_path: Path, where: str) -> None:
     """A file that is no UTF-8 is an error about that file."""
-    path = write(tmp_path / where, b"---\nname: caf\xe9\ndescription: d\n---\n")
+    path = write(tmp_path / where, BAD_UTF_8[where])
     assert (await refusal(tmp_path)).source == os.path.realpath(path)
 
 
@@ -376,6 +383,9 @@ async def test_front_matter_has_at_most_64_kib(tmp_path: Path) -> None:
     write(skill_file(tmp_path), text(64 * KIB))
     catalog = await resources.discover_resources([tmp_path])
     assert (await resources.activate_skill(catalog, "review")).body == "BODY\n"
+    write(skill_file(tmp_path), text(64 * KIB + len("\n")).removesuffix("\nBODY\n"))
+    assert skill_file(tmp_path).stat().st_size == 64 * KIB
+    assert (await resources.discover_resources([tmp_path])).skills == catalog.skills
     for size in (64 * KIB + 16, 70 * KIB, 1024 * KIB):
         write(skill_file(tmp_path), text(size))
         assert (await refusal(tmp_path)).source == os.path.realpath(skill_file(tmp_path))
@@ -489,13 +499,15 @@ async def test_a_skill_that_changed_since_discovery_is_refused(tmp_path: Path) -
     catalog = await resources.discover_resources([tmp_path])
     for text in ("no front matter", "---\nname: review\n---\n", "---\nname: Review\ndescription: d\n---\n"):
         write(path, text)
-        with pytest.raises(resources.ResourceError):
+        with pytest.raises(resources.ResourceError) as caught:
             await resources.activate_skill(catalog, "review")
+        assert "review" in caught.value.source
     path.unlink()
     for make in (lambda: None, path.mkdir):
         make()
-        with pytest.raises(resources.ResourceError):
+        with pytest.raises(resources.ResourceError) as caught:
             await resources.activate_skill(catalog, "review")
+        assert "review" in caught.value.source
 
 
 async def test_the_error_tells_the_request(tmp_path: Path) -> None:
@@ -673,9 +685,9 @@ def test_sections_lose_newlines_at_their_ends_only() -> None:
     skill = resources.SkillResource("s", "one\ntwo\n", "/s/SKILL.md", "/s")
     catalog = catalog_of(skill, rules="\n\n  indented\n\n\ninner \n\n")
     files = [resources.SkillFile("a", "/s/a", "\n\tA \n"), resources.SkillFile("b", "/s/b", "B")]
-    active = resources.ActivatedSkill("s", "one\ntwo\n", "/s/SKILL.md", "/s", "\n body\n", files)
+    active = resources.ActivatedSkill("s", "one\ntwo\n", "/s/SKILL.md", "/s", "\n body X\n", files)
     assert resources.format_resource_context(catalog, [active]) == (
-        "# Pi resources\n\n  indented\n\n\ninner \n\ns: one\ntwo\n\n body\n\n\tA \n\nB"
+        "# Pi resources\n\n  indented\n\n\ninner \n\ns: one\ntwo\n\n body X\n\n\tA \n\nB"
     )
     assert resources.format_resource_context(catalog_of(rules="R"), []) == "# Pi resources\n\nR"
     assert resources.format_resource_context(catalog_of(skill), []) == "# Pi resources\n\ns: one\ntwo"
