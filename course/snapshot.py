@@ -81,6 +81,10 @@ def _entry(path: Path, name: str) -> Entry:
     return Entry(path=name, mode=PROGRAM if mode & stat.S_IXUSR else FILE, data=path.read_bytes())
 
 
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path} changed meanwhile and was left as it is.", "Run this again.")
+
+
 def replace(path: Path, seen: Snapshot, data: bytes | None, top: Path) -> None:
     """Put a file with these bytes in the place of what was seen there; for None put nothing.
 
@@ -96,9 +100,12 @@ def replace(path: Path, seen: Snapshot, data: bytes | None, top: Path) -> None:
         if data is not None:
             fresh.write_bytes(data)
         if look(path) != seen:
-            raise InputError(f"{path} changed meanwhile and was left as it is.", "Run this again.")
-        if seen.is_folder or data is None:
+            raise _changed(path)
+        if seen.is_folder or (data is None and seen.entries):
             path.rename(work / "old")
+            if look(work / "old") != seen:
+                (work / "old").rename(path)
+                raise _changed(path)
         if data is not None:
             fresh.replace(path)
     finally:

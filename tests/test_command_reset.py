@@ -607,3 +607,15 @@ def test_only_the_named_of_several_files_goes_back(tiny, course, program, tmp_pa
     assert [file.read_text() for file in files] == ["mine = 1\n", "mine = 2\n"]
     unknown = course("reset", "--yes", "README.md", cwd=folder)
     assert unknown.told[1] == f"Those: {NAME}, src/findex/__init__.py."
+
+
+def test_linked_work_tree_is_a_practice_too(practice, course, program, git, starter, tiny_folder, tmp_path):
+    """Where .git is a file that leads to the repository, what was there is kept in that."""
+    other = tmp_path / "other tree"
+    git(practice, "worktree", "add", "--quiet", "-b", "other", str(other))
+    (other / NAME).write_text("mine = 1\n")
+    answer = course("--course", tiny_folder, "reset", "--yes", cwd=other)
+    assert (answer.status, (other / NAME).read_bytes()) == (0, starter)
+    assert kept_data(practice, git) == b"mine = 1\n"
+    assert program(["sh", "-c", way_back(answer.out)], cwd=other).status == 0
+    assert (other / NAME).read_text() == "mine = 1\n"
