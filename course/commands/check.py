@@ -13,7 +13,7 @@ from course.manifest import LabEntry
 from course.outcome import LabOutcome, Status
 from course.practice import Practice
 from course.progress import lab_outcomes
-from course.request import Request, command_line
+from course.request import Request
 
 _STATUS = {Status.PASSED: 0, Status.FAILED: 1, Status.SKIPPED: 1, Status.BROKEN: 3}
 
@@ -84,9 +84,7 @@ def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None
     told = None
     for outcome in outcomes:
         green = outcome.status is Status.PASSED
-        output.line(
-            outcome.line, "green" if green else "magenta" if outcome.status is Status.BROKEN else "red"
-        )
+        output.line(outcome.line, "green" if green else "red")
         if not green and told is None:
             told = outcome
             for line in first_deviation(outcome, chapter, request.language).lines():
@@ -95,25 +93,20 @@ def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None
         passed = sum(outcome.passed for outcome in outcomes)
         output.line(f"Chapter {chapter.id} {passed}/{chapter.test_count}", "bold")
     output.line()
-    output.line(f"Next: {_next(chapter, outcomes, told)}")
+    output.line("Next:")
+    output.lines(f"  {line}" for line in _next_commands(request, chapter, outcomes, told))
 
 
-def _next(chapter: Chapter, outcomes: list[LabOutcome], red: LabOutcome | None) -> str:
+def _next_commands(
+    request: Request, chapter: Chapter, outcomes: list[LabOutcome], red: LabOutcome | None
+) -> list[str]:
     if red is not None:
-        if red.status is Status.BROKEN:
-            return command_line("course", "doctor")
-        return (
-            f"{command_line('course', 'hint', red.lab)}, or {command_line('course', 'check', red.lab)} again"
-        )
+        return [request.next_command("hint", red.lab), request.next_command("check", red.lab)]
     order = [lab.id for lab in chapter.manifest.lab]
-    last = order.index(outcomes[-1].lab)
     if len(outcomes) == len(order):
-        return command_line("course", "drill", chapter.id)
-    return (
-        command_line("course", "check", order[last + 1])
-        if last + 1 < len(order)
-        else command_line("course", "check")
-    )
+        return [request.next_command("drill"), request.next_command("record")]
+    after = order.index(outcomes[-1].lab) + 1
+    return [request.next_command("check", *order[after : after + 1])]
 
 
 def document(

@@ -47,7 +47,8 @@ def _tell(request: Request, line: RecordLine) -> None:
         request.output.line(line.line, "green")
         return
     name, *arguments = line.command
-    request.output.line(f"missing: {line.line} ({line.by}; {command_line(name, *arguments)})", "yellow")
+    command = request.next_command(*arguments) if name == "course" else command_line(name, *arguments)
+    request.output.line(f"missing: {line.line} ({line.by}; {command})", "yellow")
 
 
 def _data(line: RecordLine) -> dict[str, object]:

@@ -16,7 +16,7 @@ from course.errors import CourseError
 from course.hints import ShownHints, lab_hints
 from course.keys import single_keys
 from course.outcome import LabOutcome, Status
-from course.request import Request, command_line
+from course.request import Request
 from course.runner import ColdRunner, Runner, open_runner
 from course.saves import notices_work
 from course.watching import Watched
@@ -76,9 +76,9 @@ class _Screen:
         if current is None:
             chapter = self._watched.chapter
             self._output.line(f"Chapter {chapter.id} {chapter.test_count}/{chapter.test_count}", "bold green")
-            self._output.line(
-                f"Next: {command_line('course', 'drill')}, then {command_line('course', 'record')}"
-            )
+            self._output.line("Next:")
+            for verb in ("drill", "record"):
+                self._output.line(f"  {self._request.next_command(verb)}")
         else:
             self._verdict(current)
         self._output.line(LEGEND, "dim")
