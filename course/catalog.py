@@ -20,10 +20,9 @@ from course.manifest import (
     ManifestError,
     QuizManifest,
     Text,
-    check_chapter,
-    check_course,
     read_manifest,
 )
+from course.relations import check_chapter, check_course
 
 ENTRY_POINTS = "course.courses"
 CONTENT_FOLDERS = ("checkpoints", "labs", "starters", "solutions")

@@ -8,8 +8,9 @@ from pathlib import Path
 from course.catalog import Chapter
 from course.judge import TestRun
 from course.labs import run_tests, teaching_modules
-from course.manifest import Text, check_text
+from course.manifest import Text
 from course.outcome import Status
+from course.relations import check_text
 from course.trees import lab_tests
 from course.verify.answers import spelled_lines
 from course.verify.bench import Workbench
