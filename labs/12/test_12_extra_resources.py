@@ -632,12 +632,14 @@ def test_no_request_ever_brings_text_from_outside(crossroads: Path, segments: li
 # --- templates and the system prompt ---------------------------------------------------------------------
 
 
-def expected_text(body: str, args: dict[str, str]) -> str:
-    """What a template becomes, found without regular expressions."""
+def expected_text(body: str, args: dict[str, str]) -> str | None:
+    """What a template becomes, found without regular expressions; None if an argument is missing."""
     text, rest = "", body
     while rest:
         name, closed, tail = rest[2:].partition("}}") if rest.startswith("{{") else ("", "", "")
         if closed and name.isascii() and name.isidentifier():
+            if name not in args:
+                return None
             text, rest = text + args[name], tail
         else:
             text, rest = text + rest[0], rest[1:]
@@ -657,8 +659,12 @@ def test_templates_replace_places_and_nothing_else(pieces: list[str], value: str
     """For any text and values the result is the text with each place replaced once."""
     body, args = "".join(pieces), {"a": value, "b_1": "two"}
     template = resources.TemplateResource("t", "/t.md", "/", body)
-    message = resources.render_template(template, args)
-    assert message.content == [TextContent(expected_text(body, args))]
+    expected = expected_text(body, args)
+    if expected is None:
+        with pytest.raises(resources.ResourceError):
+            resources.render_template(template, args)
+    else:
+        assert resources.render_template(template, args).content == [TextContent(expected)]
     assert template.body == body
 
 
