@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -127,26 +128,35 @@ def test_bad_argument_is_refused_at_construction(options: dict[str, Any], error:
     good: dict[str, Any] = {"model": ScriptedModel([]), "tools": ToolRegistry()}
     with pytest.raises(error):
         agents.Agent(**(good | options))
-
-
-def test_agent_takes_keywords_only() -> None:
-    """Nothing is given to an agent by position."""
-    with pytest.raises(TypeError):
-        agents.Agent(ScriptedModel([]), ToolRegistry())  # type: ignore[misc]
+    with pytest.raises(TypeError):  # and nothing is given by position
+        agents.Agent(*good.values())  # type: ignore[misc]
 
 
 async def test_prompt_gives_reason_steps_and_transcript() -> None:
-    """A prompt runs to the end and returns the whole transcript; text becomes a user message."""
-    agent = make(says("", "read", "nosuch"), says("done"))
-    result = await agent.prompt("hello")
-    assert (result.reason, result.steps) == ("stop", 2)
-    assert texts(result.messages) == ["hello", "", "a", "failed", "done"]
-    assert isinstance(result.messages[0], UserMessage)
-    assert abs(result.messages[0].timestamp - user_message("now").timestamp) < 60_000
+    """A prompt runs to the end, by the registry's tools or by an executor, and is `running` until then."""
+
+    async def execute(call: ToolCall, context: ToolContext) -> ToolResultMessage:
+        assert not context.signal.aborted
+        return ToolResultMessage(call.id, call.name, [TextContent("mine")], False, 1)
+
+    for executor, results in ((None, ["a", "failed"]), (execute, ["mine", "mine"])):
+        model = ScriptedModel([says("", "read", "nosuch"), says("done")])
+        options: Any = {"tool_executor": executor, "system_prompt": "SYSTEM"}
+        agent = agents.Agent(model=model, tools=tools(), **options)
+        seen = [agent.get_state().running]
+        agent.subscribe(lambda event, agent=agent, seen=seen: seen.append(agent.get_state().running))
+        result = await agent.prompt("hello")
+        assert (result.reason, result.steps) == ("stop", 2)
+        assert texts(result.messages) == ["hello", "", *results, "done"]
+        assert isinstance(result.messages[0], UserMessage)
+        assert abs(result.messages[0].timestamp - user_message("now").timestamp) < 60_000
+        assert (seen[0], set(seen[1:]), agent.get_state().running) == (False, {True}, False)
+        assert [schema.name for schema in model.requests[0].tools] == ["read"]
+        assert model.requests[0].system_prompt == "SYSTEM"
 
 
 async def test_next_prompt_goes_on_with_the_conversation() -> None:
-    """A second prompt adds to the same transcript, and its `steps` counts its own requests."""
+    """A prompt adds to the same transcript, however the run before ended; `steps` counts its own requests."""
     agent = make(says("", "read"), says("one"), says("two"))
     await agent.prompt("first")
     given = user_message("second", timestamp=5)
@@ -155,10 +165,6 @@ async def test_next_prompt_goes_on_with_the_conversation() -> None:
     assert result.steps == 1
     assert texts(result.messages) == ["first", "", "a", "one", "second", "two"]
     assert result.messages[4] == user_message("second", timestamp=5)
-
-
-async def test_failed_run_leaves_an_agent_that_works() -> None:
-    """After a run that ended with "error" or "max_steps" the next prompt runs as usual."""
     agent = make(ConnectionError("down"), says("", "read"), says("up"), max_steps=1)
     reasons = [(await agent.prompt(str(number))).reason for number in range(3)]
     assert reasons == ["error", "max_steps", "stop"]
@@ -204,16 +210,6 @@ async def test_second_prompt_while_one_runs_is_refused() -> None:
     assert texts(result.messages) == ["hello", "", "ok", "done"]
 
 
-async def test_state_tells_whether_a_run_is_under_way() -> None:
-    """`running` is true from the first event to the last, and false once the prompt has returned."""
-    agent = make(says("hi"))
-    seen: list[bool] = []
-    agent.subscribe(lambda event: seen.append(agent.get_state().running))
-    before = agent.get_state().running
-    await agent.prompt("hello")
-    assert (before, set(seen), agent.get_state().running) == (False, {True}, False)
-
-
 async def test_what_an_agent_gives_away_is_a_deep_copy() -> None:
     """Changing a result, a state or an event changes neither the transcript nor what others get."""
     agent = make(says("hi", "read"), says("done"))
@@ -244,7 +240,7 @@ async def test_what_an_agent_gives_away_is_a_deep_copy() -> None:
 
 @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError, GeneratorExit, AssertionError])
 async def test_listener_that_raises_breaks_nothing(error: type[BaseException]) -> None:
-    """A listener's exception at every event changes neither the run nor what other listeners hear."""
+    """A listener's exception changes neither the run nor what others hear; only an interrupt comes out."""
 
     def broken(event: AgentEvent) -> None:
         raise error
@@ -257,16 +253,8 @@ async def test_listener_that_raises_breaks_nothing(error: type[BaseException]) -
     result = await soon(agent.prompt("hello"))
     assert texts(result.messages) == texts((await calm.prompt("hello")).messages)
     assert heard[0] == heard[1]
-
-
-async def test_interrupt_in_a_listener_comes_out_and_leaves_no_call_open() -> None:
-    """SystemExit is no failure of a listener: it ends the run at once, all calls answered."""
     agent = make(says("", "read1", "read2"), says("again"))
-
-    def leave() -> None:
-        raise SystemExit(3)
-
-    when(agent, ToolEnd, leave)
+    when(agent, ToolEnd, sys.exit)
     with pytest.raises(SystemExit):
         await agent.prompt("hello")
     assert texts(agent.get_state().messages) == ["hello", "", "failed", "failed"]
@@ -296,15 +284,11 @@ async def test_subscription_ends_when_its_unsubscribe_is_called() -> None:
     await agent.prompt("hello")
     assert heard == ["once"] + ["twice"] * 7 + ["new"]
 
+    async def coroutine_function(event: AgentEvent) -> None: ...
 
-def test_listener_that_can_not_be_called_plainly_is_refused() -> None:
-    """A coroutine function would never be awaited: it and what is not callable are TypeError."""
-
-    async def listener(event: AgentEvent) -> None: ...
-
-    for wrong in (listener, None, "print"):
+    for wrong in (coroutine_function, None, "print"):  # none can be called plainly
         with pytest.raises(TypeError):
-            make().subscribe(wrong)  # type: ignore[arg-type]
+            agent.subscribe(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("moment", [AgentStart, MessageUpdate, MessageEnd, ToolStart, ToolEnd])
@@ -337,8 +321,8 @@ async def test_steer_during_the_final_reply_continues_the_run() -> None:
     assert (result.steps, result.reason) == (4, "stop")
 
 
-async def test_steer_while_idle_comes_right_after_the_next_prompt() -> None:
-    """What is steered before a run is said after the prompt's message and before the first request."""
+async def test_steer_without_a_request_to_come_is_said_right_after_the_next_prompt() -> None:
+    """What is steered while idle, or in a run's last step, comes behind the next prompt's message."""
     model = ScriptedModel([says("hi")])
     agent = agents.Agent(model=model, tools=tools())
     agent.steer("s1")
@@ -346,10 +330,6 @@ async def test_steer_while_idle_comes_right_after_the_next_prompt() -> None:
     result = await agent.prompt("hello")
     assert texts(result.messages) == ["hello", "s1", "s2", "hi"]
     assert texts(model.requests[0].messages) == ["hello", "s1", "s2"]
-
-
-async def test_steer_in_the_last_step_stays_for_the_next_run() -> None:
-    """Where no request is left, the run ends with "max_steps" and the steer waits for the next prompt."""
     agent = make(says("", "read1", "read2"), says("more"), says("end"), max_steps=1)
     when(agent, ToolEnd, lambda: agent.steer("later"))
     first = await agent.prompt("hello")
@@ -397,8 +377,9 @@ async def test_follow_up_survives_a_run_that_could_not_say_it(replies: list[Any]
     ],
 )
 async def test_abort_at_any_moment_ends_the_run_in_order(moment: type, expected: list[str]) -> None:
-    """An abort lets nothing begin that has not; every call is answered, every turn closed, queues survive."""
+    """An abort lets nothing begin: calls are answered, the turn closed, queues kept. While idle it's void."""
     agent = make(says("one", "read1", "read2"), says("two"), says("three"))
+    agent.abort("idle")
     when(agent, moment, lambda: (agent.abort("enough"), agent.abort("again"), agent.follow_up("later")))
     result = await agent.prompt("hello")
     assert (result.reason, texts(result.messages)) == ("aborted", expected)
@@ -407,18 +388,10 @@ async def test_abort_at_any_moment_ends_the_run_in_order(moment: type, expected:
         assert last.stop_reason == "aborted"
         assert "enough" in str(last.error_message)
         assert "again" not in str(last.error_message)
+    agent.abort("idle again")
     following = await agent.prompt("on")
     assert following.reason == "stop"
     assert "later" in texts(following.messages)
-
-
-async def test_abort_while_idle_does_nothing() -> None:
-    """An abort before or after a run is none of the next one's business."""
-    agent = make(says("one"), says("two"))
-    agent.abort()
-    assert (await agent.prompt("1")).reason == "stop"
-    agent.abort()
-    assert (await agent.prompt("2")).reason == "stop"
 
 
 async def test_abort_from_another_thread_ends_a_hanging_request() -> None:
@@ -437,7 +410,7 @@ async def test_abort_from_another_thread_ends_a_hanging_request() -> None:
 
 @pytest.mark.parametrize("where", ["request", "tool", "start"])
 async def test_cancelling_the_caller_leaves_a_sound_agent(where: str) -> None:
-    """CancelledError passes through; the run is wound up, no task stays, and the next prompt runs."""
+    """CancelledError or TimeoutError comes out of a run wound up: no task stays, the next prompt runs."""
     model = Hanging()
     begun = asyncio.Event()
 
@@ -465,15 +438,11 @@ async def test_cancelling_the_caller_leaves_a_sound_agent(where: str) -> None:
     else:
         assert isinstance(state.messages[-1], AssistantMessage)
         assert state.messages[-1].stop_reason == "aborted"
-
-
-async def test_timeout_around_a_prompt_works_as_around_anything() -> None:
-    """`asyncio.timeout` ends a run by cancelling it, and reports TimeoutError."""
-    agent = agents.Agent(model=Hanging(), tools=tools())
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await agent.prompt("hello")
-    assert not agent.get_state().running
+        hanging = agents.Agent(model=Hanging(), tools=tools())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await hanging.prompt("hello")
+        assert not hanging.get_state().running
 
 
 async def test_fifty_agents_at_once_stay_apart() -> None:
@@ -507,18 +476,3 @@ def test_agent_may_be_used_in_one_event_loop_after_another() -> None:
     when(agent, ToolStart, agent.abort)
     reasons = [asyncio.run(agent.prompt(str(number))).reason for number in range(3)]
     assert reasons == ["stop", "aborted", "stop"]
-
-
-async def test_own_executor_is_used_for_every_call() -> None:
-    """A `tool_executor` takes the place of the registry's tools, which still tell the model what there is."""
-    model = ScriptedModel([says("", "read", "nosuch"), says("done")])
-
-    async def execute(call: ToolCall, context: ToolContext) -> ToolResultMessage:
-        assert not context.signal.aborted
-        return ToolResultMessage(call.id, call.name, [TextContent("mine")], False, 1)
-
-    agent = agents.Agent(model=model, tools=tools(), tool_executor=execute, system_prompt="SYSTEM")
-    result = await agent.prompt("hello")
-    assert texts(result.messages) == ["hello", "", "mine", "mine", "done"]
-    assert [schema.name for schema in model.requests[0].tools] == ["read"]
-    assert model.requests[0].system_prompt == "SYSTEM"

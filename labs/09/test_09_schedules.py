@@ -257,17 +257,10 @@ def without_a_hang(plan: Plan) -> Plan:
     return plan
 
 
-@settings(max_examples=150, deadline=None)
-@given(plans(st.none()).map(without_a_hang))
+@settings(max_examples=250, deadline=None)
+@given(plans(st.none() | st.integers(0, 60)).map(without_a_hang))
 def test_every_call_has_exactly_one_result(plan: Plan) -> None:
-    """Under random failures, steers, follow-ups and aborts each call a run adds gets its one result."""
-    asyncio.run(World(plan).live())
-
-
-@settings(max_examples=150, deadline=None)
-@given(plans(st.integers(0, 60)).map(without_a_hang))
-def test_cancellation_at_any_turn_of_the_event_loop_leaves_sound_books(plan: Plan) -> None:
-    """Wherever the awaiting task is cancelled, calls are answered, events close, and nothing stays behind."""
+    """Under random failures, steers, follow-ups, aborts and cancellations each call gets its one result."""
     asyncio.run(World(plan).live())
 
 
@@ -279,10 +272,3 @@ def test_acting_at_every_event_of_a_kind_ends_in_bounded_steps(kind: type, what:
     world = World(plan)
     world.agent.subscribe(lambda event: world.act(what) if isinstance(event, kind) else None)
     asyncio.run(world.live())
-
-
-def test_every_single_cancellation_point_of_a_run() -> None:
-    """The same run, cancelled after 0, 1, 2, … turns of the event loop, is wound up each time."""
-    for ticks in range(25):
-        replies = [("done", ["ok", "ok"], 2), ("done", [], 2)]
-        asyncio.run(World(Plan(replies, [], [], 4, 2, ticks)).live())

@@ -82,30 +82,19 @@ def three_interactions() -> list[SessionEntry]:
     )
 
 
-def test_everything_is_shown_where_it_fits() -> None:
-    """A path that fits is shown whole, in order, and costs the sum of its messages."""
-    path = three_interactions()
-    projection = build(path, 8)
-    assert projection.messages == [entry.message for entry in path if isinstance(entry, MessageEntry)]
-    assert (projection.used_tokens, projection.dropped_messages, projection.system_prompt) == (8, 0, None)
-
-
 @pytest.mark.parametrize(
-    ("max_tokens", "first", "dropped"), [(7, "u2", 2), (6, "u2", 2), (5, "u3", 6), (2, "u3", 6)]
+    ("max_tokens", "first", "dropped"), [(8, "u1", 0), (7, "u2", 2), (6, "u2", 2), (5, "u3", 6), (2, "u3", 6)]
 )
 def test_whole_interactions_are_kept_from_the_newest_back(max_tokens: int, first: str, dropped: int) -> None:
-    """Interactions are kept newest first while they fit, and none is split."""
-    projection = build(three_interactions(), max_tokens)
+    """Interactions are kept newest first while they fit; none is split, and there are no gaps."""
+    path = three_interactions()
+    projection = build(path, max_tokens)
     assert shown(projection)[0] == first
-    assert projection.dropped_messages == dropped
-    assert projection.used_tokens == 8 - dropped
-
-
-def test_no_gap_is_left() -> None:
-    """Behind an interaction that doesn't fit, a smaller older one is not shown either."""
-    projection = build(three_interactions(), 5)
-    assert shown(projection) == ["u3", "a3"]
-    assert projection.used_tokens == 2
+    assert projection.messages == [
+        entry.message for entry in path[dropped:] if isinstance(entry, MessageEntry)
+    ]
+    assert (projection.used_tokens, projection.dropped_messages) == (8 - dropped, dropped)
+    assert projection.system_prompt is None
 
 
 def test_newest_interaction_has_to_fit() -> None:
@@ -185,15 +174,11 @@ def test_estimate_that_is_no_number_of_tokens_is_refused(answer: Any, asked: typ
 @pytest.mark.parametrize("name", ["max_tokens", "reserved_output", "safety_margin"])
 @pytest.mark.parametrize("figure", [1.0, True, None, "1"])
 def test_figure_that_is_no_integer_is_refused(name: str, figure: Any) -> None:
-    """The budget's own figures are integers, too."""
+    """The budget's own figures are integers, and no share is negative: that would be room out of nothing."""
     options: dict[str, Any] = {"max_tokens": 10, name: figure}
     with pytest.raises(ValueError):
         context.build_context([], estimate_tokens=one, **options)
-
-
-def test_negative_share_is_refused() -> None:
-    """A negative reserve or margin is ValueError: it would be room out of nothing."""
-    for name in ("reserved_output", "safety_margin"):
+    if name != "max_tokens":
         with pytest.raises(ValueError):
             build([], 10, **{name: -1})
 
@@ -217,7 +202,7 @@ def test_metadata_never_reaches_the_model() -> None:
 
 
 def test_last_compaction_replaces_what_stands_before_its_first_kept() -> None:
-    """A user message with the summary stands first; what it replaced is neither shown nor called dropped."""
+    """The summary stands first, as a user message; what it replaced is neither shown nor called dropped."""
     path = [*three_interactions(), *path_of(*["x"] * 8, ("OLD STORY", "e6"), user("u4"))[8:]]
     projection = build(path, 100)
     summary = projection.messages[0]
@@ -225,11 +210,7 @@ def test_last_compaction_replaces_what_stands_before_its_first_kept() -> None:
     assert "OLD STORY" in text_of(summary)
     assert shown(projection)[1:] == ["u3", "a3", "u4"]
     assert (projection.used_tokens, projection.dropped_messages) == (4, 0)
-
-
-def test_earlier_compactions_are_superseded() -> None:
-    """Of several compactions only the last on the path counts, even where it keeps what others kept."""
-    path = path_of(user("u1"), user("u2"), ("FIRST", "e1"), user("u3"), ("SECOND", "e1"), user("u4"))
+    path = path_of(user("u1"), user("u2"), ("FIRST", "e0"), user("u3"), ("SECOND", "e1"), user("u4"))
     projection = build(path)
     assert shown(projection)[1:] == ["u2", "u3", "u4"]
     assert "SECOND" in shown(projection)[0]

@@ -102,8 +102,8 @@ class InMemorySessionStore:
 class JsonlSessionStore:
     """A store in a file of one JSON line an entry, safe to share between tasks, stores and processes.
 
-    A missing file is an empty session. `durable`: an append returns when the disk has it (`fsync`). An append
-    whose caller is cancelled may still reach the file, then whole.
+    A missing file is an empty session. With `durable` an append returns when the disk has it. A cancelled
+    append may still be made.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = False) -> None:
@@ -117,10 +117,9 @@ class JsonlSessionStore:
     async def append(self, entry: SessionEntry) -> None:
         """Add one line, or leave the file as it was.
 
-        SessionFileError after a line that is no entry, torn or not; OSError from the disk; TypeError or
-        ValueError for what is no entry or would not read back equal.
+        SessionFileError after a bad or torn line, TypeError or ValueError for what would not read back equal.
         """
-        await asyncio.to_thread(self._write, _to_line(_checked(entry)))
+        await asyncio.to_thread(self._write, _checked(entry))
 
     def _read(self) -> list[SessionEntry]:
         try:
@@ -144,7 +143,8 @@ class JsonlSessionStore:
                 raise SessionFileError(self._path, number, f"{what}: {why}") from error
         return entries
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, entry: SessionEntry) -> None:
+        line = _to_line(entry)
         try:
             file = FileIO(self._path, "a+")
         except FileNotFoundError as error:
