@@ -24,11 +24,5 @@ class InputError(CourseError):
     exit_status = 2
 
 
-class FalseClaim(CourseError):
-    """A manifest or a claim about the course is not true; `course verify` ends with status 1."""
-
-    exit_status = 1
-
-
 class EnvironmentFault(CourseError):
     """The machine lacks something: git, space on the disk, a permission."""

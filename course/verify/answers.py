@@ -3,42 +3,72 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 _SHORT = 24
 _TRIVIAL = 12
+_SPAN = re.compile(r"`([^`\n]+)`")
 
 
-def answer_lines(solution: str, parent: str) -> frozenset[str]:
-    """The normalised statements of the reference's functions that the parent's file does not have.
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Statements as `lines` (normalised, and the longer ones as the reference writes them), and bodies.
 
-    Signatures, types, imports, docstrings and trivial statements are none.
+    `bodies` holds the dump of each function body, and the function's name.
     """
-    return frozenset(_statements(solution)) - frozenset(_statements(parent))
+
+    lines: frozenset[str]
+    bodies: dict[str, str]
+
+    def in_code(self, text: str) -> str:
+        """What a Python file gives away, as a clause; empty for nothing. Raises SyntaxError."""
+        found = sorted(self.lines & frozenset(_statements(text))) or self._spelled(text)
+        if found:
+            return f"holds an answer line: {found[0]}"
+        return self._solved(text)
+
+    def in_test(self, text: str) -> str:
+        """What a test file gives away: it may call what learners write, but not have it in a comment."""
+        found = self._spelled("\n".join(_comments(text)))
+        return f"holds an answer line: {found[0]}" if found else self._solved(text)
+
+    def in_prose(self, text: str) -> str:
+        """What any other text gives away: a line, or a piece of one that is set as code."""
+        if found := self._spelled(text):
+            return f"spells out an answer line: {found[0]}"
+        spans = {span.strip() for span in _SPAN.findall(text)}
+        for span in sorted(spans):
+            whole = next((line for line in sorted(self.lines) if span in line), None)
+            if len(span) >= _SHORT and whole is not None:
+                return f"spells out a part of an answer line: {span}"
+        return ""
+
+    def _spelled(self, text: str) -> list[str]:
+        return sorted(line for line in self.lines if len(line) >= _SHORT and line in text)
+
+    def _solved(self, text: str) -> str:
+        names = sorted({self.bodies[body] for _, body in _bodies(text) if body in self.bodies})
+        return f"holds the solved body of {names[0]}" if names else ""
 
 
-def answer_bodies(solution: str, parent: str) -> dict[str, str]:
-    """Dump of each new function body of the reference, and the function's name."""
-    known = {body for _, body in _bodies(parent)}
-    return {body: name for name, body in _bodies(solution) if body not in known}
-
-
-def leaked_lines(text: str, answers: frozenset[str]) -> list[str]:
-    """The answer lines that a Python file's functions hold, or that a line or comment of it spells out."""
-    found = set(_statements(text)) & answers
-    plain = {line.strip().lstrip("#").strip() for line in text.splitlines()}
-    return sorted(found | {line for line in plain & answers if len(line) >= _SHORT})
-
-
-def leaked_bodies(text: str, bodies: dict[str, str]) -> list[str]:
-    """The names of the reference's functions whose bodies a Python file holds, under whatever name."""
-    return sorted({bodies[body] for _, body in _bodies(text) if body in bodies})
-
-
-def spelled_lines(text: str, answers: frozenset[str]) -> list[str]:
-    """The longer answer lines that a text of any kind spells out."""
-    lines = {line.strip().lstrip("#>-* `").rstrip("` ").strip() for line in text.splitlines()}
-    return sorted(line for line in lines & answers if len(line) >= _SHORT)
+def find_answers(solution: Iterable[str], parent: Iterable[str]) -> Answers:
+    """The answers of Python files, against all files of the package that the chapter starts from."""
+    known: set[str] = set()
+    known_bodies: set[str] = set()
+    for text in parent:
+        known |= {line.strip() for line in text.splitlines()} | set(_statements(text))
+        known_bodies |= {body for _, body in _bodies(text)}
+    lines: set[str] = set()
+    bodies: dict[str, str] = {}
+    for text in solution:
+        lines |= set(_statements(text)) | set(_written(text))
+        bodies |= {body: name for name, body in _bodies(text)}
+    new = {body: name for body, name in bodies.items() if body not in known_bodies}
+    return Answers(lines=frozenset(lines - known), bodies=new)
 
 
 def _functions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -55,10 +85,34 @@ def _bodies(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _statements(source: str) -> Iterator[str]:
+    """Each statement that counts, on one line and in one spelling; of a compound one its head."""
+    for node in _counting(source):
+        text = ast.unparse(node)
+        yield text.splitlines()[0] if isinstance(node, _COMPOUND) else text
+
+
+def _written(source: str) -> Iterator[str]:
+    """The longer lines of these statements as they are written."""
+    lines = source.splitlines()
+    for node in _counting(source):
+        last = node.end_lineno or node.lineno
+        if isinstance(node, _COMPOUND):
+            last = max(node.lineno, _first_inside(node) - 1)
+        for line in lines[node.lineno - 1 : last]:
+            if len(line.strip()) >= _SHORT:
+                yield line.strip()
+
+
+def _first_inside(node: ast.stmt) -> int:
+    inner = [*getattr(node, "body", []), *(case.pattern for case in getattr(node, "cases", []))]
+    return min((one.lineno for one in inner), default=node.lineno + 1)
+
+
+def _counting(source: str) -> Iterator[ast.stmt]:
     for function in _functions(source):
         for node in _inner(function.body):
             if not _is_trivial(node):
-                yield _head(node)
+                yield node
 
 
 def _inner(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -74,9 +128,10 @@ def _inner(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _inner(case.body)
 
 
-def _head(node: ast.stmt) -> str:
-    text = ast.unparse(node)
-    return text.splitlines()[0] if isinstance(node, _COMPOUND) else text
+def _comments(source: str) -> Iterator[str]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
 
 
 _COMPOUND = (
@@ -93,7 +148,7 @@ _COMPOUND = (
 
 
 def _is_trivial(node: ast.stmt) -> bool:
-    """Statements that give nothing away: scaffolds, docstrings, bare flow, keeping an argument, few letters."""
+    """What gives nothing away: scaffolds, docstrings, bare flow, keeping an argument, few letters."""
     if not isinstance(node, _COMPOUND) and len(ast.unparse(node)) < _TRIVIAL:
         return True
     match node:

@@ -6,9 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
 
 from course.errors import CourseError
+from course.manifest import ManifestError
 from course.outcome import Status
+
+S = TypeVar("S")
+P = ParamSpec("P")
 
 
 class ClaimFalse(Exception):
@@ -42,15 +47,32 @@ class Verdict:
     seconds: float
 
 
+def claim_about(
+    chapter: str,
+    sentence: str,
+    prove: Callable[Concatenate[S, P], str],
+    subject: S,
+    *more: P.args,
+    **options: P.kwargs,
+) -> Claim:
+    """A claim whose check is a function of what it is about."""
+    return Claim(chapter=chapter, sentence=sentence, prove=lambda: prove(subject, *more, **options))
+
+
 def judge_claim(claim: Claim) -> Verdict:
-    """Check one claim; whatever keeps it from being checked makes it BROKEN, never true."""
+    """Check one claim; whatever keeps it from being checked makes it BROKEN, never true.
+
+    A manifest that can't be used is the author's own falsehood.
+    """
     begun = time.monotonic()
     try:
         status, remark = Status.PASSED, claim.prove()
     except ClaimFalse as falsehood:
         status, remark = Status.FAILED, str(falsehood)
+    except ManifestError as error:
+        status, remark = Status.FAILED, error.message
     except CourseError as error:
-        status, remark = (Status.FAILED if error.exit_status == 1 else Status.BROKEN), error.message
+        status, remark = Status.BROKEN, error.message
     except Exception as error:  # noqa: BLE001 - a claim that can't be checked is broken, whatever the reason
         status, remark = Status.BROKEN, f"{type(error).__name__}: {error}"
     return Verdict(
@@ -71,3 +93,8 @@ def judge_claims(claims: Iterable[Claim], pool: Executor) -> Iterator[Verdict]:
     finally:
         for future in waiting:
             future.cancel()
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun: `1 test`, `2 tests`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,41 +11,26 @@ from course.catalog import Chapter
 from course.drill.drill import DrillResult, Verdict
 from course.drill.faults import Form, chapter_faults
 from course.drill.series import REFERENCE, Series, Subject, default_workers
-from course.judge import TestRun
-from course.labs import count_lab, run_tests, teaching_modules
+from course.labs import count_lab
 from course.outcome import Status
 from course.trees import lab_tests, read_tree, write_tree
 from course.verify.bench import Workbench
-from course.verify.claim import Claim, ClaimBroken, ClaimFalse
+from course.verify.claim import Claim, ClaimFalse, claim_about, counted
 
 
 def fault_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
     """The claims about a chapter's faults; its drills are run once, for all of them."""
-    drills = _Drills(bench, chapter)
+    number, about = chapter.id, (bench, chapter)
     for lab in chapter.manifest.lab:
-        yield _claim(
-            chapter,
-            f"the faults of Lab {lab.id} are killed by exactly the tests they name",
-            drills.exact,
-            lab.id,
-        )
-    yield _claim(chapter, "every counted test kills a fault that no other of its lab kills", drills.all_earn)
+        exact = f"the faults of Lab {lab.id} are killed by exactly the tests they name"
+        yield claim_about(number, exact, faults_are_killed, *about, lab.id)
+    alone = "every counted test kills a fault that no other of its lab kills"
+    yield claim_about(number, alone, tests_earn_their_place, *about)
     for folder in other_implementations(bench, chapter):
-        name = folder.name
-        yield _claim(
-            chapter,
-            f"the implementation {name} is green, extra tests included",
-            _is_green,
-            bench,
-            chapter,
-            folder,
-        )
-        yield _claim(chapter, f"portable faults have the same verdict on {name}", drills.same_on, folder)
-
-
-def _claim(chapter: Chapter, sentence: str, prove: object, *arguments: object) -> Claim:
-    assert callable(prove)
-    return Claim(chapter=chapter.id, sentence=sentence, prove=lambda: prove(*arguments))
+        green = f"the implementation {folder.name} is green, extra tests included"
+        yield claim_about(number, green, other_is_green, *about, folder)
+        same = f"portable faults have the same verdict on {folder.name}"
+        yield claim_about(number, same, faults_are_the_same_on, *about, folder)
 
 
 def other_implementations(bench: Workbench, chapter: Chapter) -> list[Path]:
@@ -63,18 +47,9 @@ def _other_tree(bench: Workbench, chapter: Chapter, folder: Path) -> Path:
     return bench.once(f"other-{chapter.id}-{folder.name}", make)
 
 
-def _is_green(bench: Workbench, chapter: Chapter, folder: Path) -> str:
-    run = run_tests(
-        TestRun(
-            tree=_other_tree(bench, chapter, folder),
-            package=bench.course.manifest.package,
-            modules=teaching_modules(chapter),
-            files=list(lab_tests(chapter)),
-            deadline=300,
-        )
-    )
-    if run.status is Status.BROKEN:
-        raise ClaimBroken(run.cause)
+def other_is_green(bench: Workbench, chapter: Chapter, folder: Path) -> str:
+    """Every test of the chapter, the extra ones included, on an implementation by others."""
+    run = bench.run(chapter, _other_tree(bench, chapter, folder), list(lab_tests(chapter)))
     for test in run.tests:
         if test.status is not Status.PASSED:
             raise ClaimFalse(f"{test.name}: {test.failure.headline if test.failure else test.status.value}")
@@ -85,76 +60,72 @@ def _is_green(bench: Workbench, chapter: Chapter, folder: Path) -> str:
     return f"{chapter.test_count}/{chapter.test_count} and {len(run.tests) - chapter.test_count} extra"
 
 
-class _Drills:
-    """A chapter's drills for the gate, run when the first claim asks for them."""
+def _results(bench: Workbench, chapter: Chapter) -> list[DrillResult]:
+    """The chapter's drills on the reference."""
 
-    def __init__(self, bench: Workbench, chapter: Chapter) -> None:
-        self._bench = bench
-        self._chapter = chapter
-        self._lock = threading.Lock()
-        self._results: list[DrillResult] | None = None
+    def drill() -> list[DrillResult]:
+        return _drill(bench, chapter, Subject(name=REFERENCE, tree=bench.target(chapter)))
 
-    def results(self) -> list[DrillResult]:
-        with self._lock:
-            if self._results is None:
-                subject = Subject(name=REFERENCE, tree=self._bench.target(self._chapter))
-                self._results = self._run(subject)
-            return self._results
+    return bench.shared(f"drills {chapter.id}", drill)
 
-    def _run(self, subject: Subject) -> list[DrillResult]:
-        workers = default_workers()
-        faults = [
-            (f, form) for f in chapter_faults(self._chapter) for form in f.forms if form in subject.forms
-        ]
-        with (
-            Series(self._bench.course, self._chapter, subject, workers) as series,
-            ThreadPoolExecutor(workers) as pool,
-        ):
-            return list(series.run(faults, series.baseline(), pool))
 
-    def exact(self, lab_id: str) -> str:
-        """Each fault of the lab in each form, by the named tests and by no other of the lab."""
-        results = [result for result in self.results() if result.fault.entry.lab == lab_id]
-        if not results:
-            raise ClaimFalse("the lab has no fault")
-        for result in results:
-            _demand_exact(result)
-        portable = sum(result.form is Form.PORTABLE for result in results)
-        faults = len(results) - portable
-        if not portable:
-            raise ClaimFalse("none of the lab's faults has a portable form")
-        return f"{faults} faults, {portable} portable too"
+def _drill(bench: Workbench, chapter: Chapter, subject: Subject) -> list[DrillResult]:
+    workers = default_workers()
+    faults = [(f, form) for f in chapter_faults(chapter) for form in f.forms if form in subject.forms]
+    with Series(bench.course, chapter, subject, workers) as series, ThreadPoolExecutor(workers) as pool:
+        return list(series.run(faults, series.baseline(), pool))
 
-    def all_earn(self) -> str:
-        """Each counted test kills a fault alone in its lab, or `overlaps` in lab.toml says why not."""
-        alone: set[str] = set()
-        tests: dict[str, set[str]] = {}
-        for result in self.results():
-            tests.setdefault(result.fault.entry.lab, set()).update(result.lab_tests)
-            killers = [name for name in result.killers if name in result.lab_tests]
-            alone |= set(killers) if len(killers) == 1 else set()
-        excused = {name for lab in self._chapter.manifest.lab for name in lab.overlaps}
-        idle = sorted(name for names in tests.values() for name in names - alone - excused)
-        if idle:
-            more = f", nor do {len(idle) - 1} more" if idle[1:] else ""
-            raise ClaimFalse(f"{idle[0]} kills no fault alone{more}")
-        return f"{sum(len(names) for names in tests.values())} tests"
 
-    def same_on(self, folder: Path) -> str:
-        """The portable faults on another implementation, against the verdicts on the reference."""
-        there = {
-            (r.fault.name, tuple(sorted(_lab_killers(r)))) for r in self.results() if r.form is Form.PORTABLE
-        }
-        subject = Subject(
-            name=f"the implementation {folder.name}", tree=_other_tree(self._bench, self._chapter, folder)
-        )
-        results = self._run(subject)
-        for result in results:
-            key = (result.fault.name, tuple(sorted(_lab_killers(result))))
-            if result.verdict is not Verdict.CAUGHT or key not in there:
-                killers = ", ".join(key[1]) or "none"
-                raise ClaimFalse(f"{key[0]}: {result.verdict.value} by {killers} {result.remark}")
-        return f"{len(results)} faults"
+def faults_are_killed(bench: Workbench, chapter: Chapter, lab_id: str) -> str:
+    """Each fault of the lab in each form, by the named tests and by no other of the lab."""
+    results = [result for result in _results(bench, chapter) if result.fault.entry.lab == lab_id]
+    if not results:
+        raise ClaimFalse("the lab has no fault")
+    for result in results:
+        _demand_exact(result)
+    portable = sum(result.form is Form.PORTABLE for result in results)
+    if not portable:
+        raise ClaimFalse("none of the lab's faults has a portable form")
+    faults = {result.fault.name for result in results}
+    return f"{counted(len(faults), 'fault')}, {portable} with a portable form"
+
+
+def tests_earn_their_place(bench: Workbench, chapter: Chapter) -> str:
+    """Each counted test kills a fault alone in its lab, or `overlaps` in lab.toml says why not."""
+    alone: set[str] = set()
+    for result in _results(bench, chapter):
+        killers = _lab_killers(result)
+        alone |= set(killers) if len(killers) == 1 else set()
+    run = bench.reference_run(chapter)
+    idle = []
+    for lab in chapter.manifest.lab:
+        tests = [test.name for test in run.of_marker(lab.marker)]
+        for name in lab.overlaps:
+            if name not in tests:
+                raise ClaimFalse(f"`overlaps` of Lab {lab.id} names {name}, which is no test of it")
+        idle += [name for name in tests if name not in alone and name not in lab.overlaps]
+    if idle:
+        more = f", nor do {len(idle) - 1} more" if idle[1:] else ""
+        raise ClaimFalse(f"{idle[0]} kills no fault alone{more}")
+    return counted(chapter.test_count, "test")
+
+
+def faults_are_the_same_on(bench: Workbench, chapter: Chapter, folder: Path) -> str:
+    """The portable faults on another implementation, against the verdicts on the reference."""
+    portable = [result for result in _results(bench, chapter) if result.form is Form.PORTABLE]
+    there = {result.fault.name: sorted(_lab_killers(result)) for result in portable}
+    tree = _other_tree(bench, chapter, folder)
+    results = _drill(bench, chapter, Subject(name=f"the implementation {folder.name}", tree=tree))
+    for result in results:
+        killers = sorted(_lab_killers(result))
+        if result.verdict is not Verdict.CAUGHT or killers != there[result.fault.name]:
+            by, wanted = (", ".join(names) or "none" for names in (killers, there[result.fault.name]))
+            told = f" ({result.remark})" if result.remark else ""
+            raise ClaimFalse(
+                f"{result.fault.name} is {result.verdict.value}, killed by {by}{told}, "
+                f"on the reference by {wanted}"
+            )
+    return counted(len(results), "fault")
 
 
 def _lab_killers(result: DrillResult) -> list[str]:
@@ -163,11 +134,16 @@ def _lab_killers(result: DrillResult) -> list[str]:
 
 def _demand_exact(result: DrillResult) -> None:
     what = f"{result.fault.name} ({result.form.value})"
+    named = result.fault.entry.tests
+    strange = [name for name in named if result.lab_tests and name not in result.lab_tests]
+    if strange:
+        lab = result.fault.entry.lab
+        raise ClaimFalse(f"{result.fault.name} names {strange[0]}, which is no counted test of Lab {lab}")
     if result.verdict is not Verdict.CAUGHT:
         raise ClaimFalse(f"{what} {result.verdict.value}: {result.remark}")
-    others = set(_lab_killers(result)) - set(result.fault.entry.tests)
+    others = set(_lab_killers(result)) - set(named)
     if others:
         raise ClaimFalse(f"{what} is killed by {min(others)} too, which lab.toml does not name")
-    red = [n for n in result.lab_tests if result.cells.get(n) not in ("green", "killed")]
+    red = [name for name in sorted(result.lab_tests) if result.cells.get(name) not in ("green", "killed")]
     if red:
         raise ClaimFalse(f"{what} makes {red[0]} red without a kill: {result.cells.get(red[0])}")

@@ -2,101 +2,134 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
-from course.catalog import Chapter
+from course.catalog import Chapter, Course
 from course.git import Git
-from course.trees import lab_tests, parent_tree, read_tree, solution_tree, starter_tree
-from course.verify.answers import answer_bodies, answer_lines, leaked_bodies, leaked_lines, spelled_lines
+from course.trees import base_tree, lab_tests, parent_tree, solution_tree, starter_tree, target_tree
+from course.verify.answers import Answers, find_answers
 from course.verify.bench import Workbench
-from course.verify.claim import ClaimFalse
+from course.verify.claim import ClaimBroken, ClaimFalse, counted
 
 
-def chapter_answers(bench: Workbench, chapter: Chapter) -> tuple[frozenset[str], dict[str, str]]:
-    """The answer lines and bodies of all the chapter's teaching files."""
-    parent = parent_tree(bench.course, chapter)
-    lines: frozenset[str] = frozenset()
-    bodies: dict[str, str] = {}
-    before = "\n".join(
-        data.decode() for path, data in parent.items() if path.endswith(".py") and "src/" in path
-    )
-    for path, data in solution_tree(chapter).items():
-        if path.endswith(".py"):
-            old = parent.get(path, b"").decode()
-            lines |= answer_lines(data.decode(), old)
-            bodies |= answer_bodies(data.decode(), old)
-    if not lines:
-        raise ClaimFalse(
-            f"chapter {chapter.id} has no answer at all: its solution adds nothing to the parent"
-        )
-    return lines - frozenset(before.splitlines()), bodies
+def chapter_answers(bench: Workbench, chapter: Chapter) -> Answers:
+    """The answers of all the chapter's teaching files. Raises ClaimFalse where there is none."""
+    return bench.shared(f"answers {chapter.id}", lambda: _chapter_answers(bench.course, chapter))
+
+
+def _chapter_answers(course: Course, chapter: Chapter) -> Answers:
+    parent = parent_tree(course, chapter)
+    before = [data.decode() for path, data in parent.items() if path.startswith("src/") and _is_code(path)]
+    solution = [data.decode() for path, data in solution_tree(chapter).items() if _is_code(path)]
+    try:
+        answers = find_answers(solution, before)
+    except SyntaxError as error:
+        raise ClaimBroken(f"the solution can't be parsed: {error}") from error
+    if not answers.lines:
+        raise ClaimFalse("there is no answer at all: the solution adds nothing to the parent")
+    return answers
 
 
 def starter_hides(bench: Workbench, chapter: Chapter) -> str:
     """No starter file holds an answer line or a solved body."""
-    lines, bodies = chapter_answers(bench, chapter)
-    for path, data in starter_tree(chapter).items():
-        if path.endswith(".py"):
-            _demand_none(path, data.decode(), lines, bodies)
-    return f"{len(lines)} answer lines, {len(bodies)} bodies looked for"
+    answers = chapter_answers(bench, chapter)
+    tree = starter_tree(chapter)
+    for path, data in tree.items():
+        _demand_nothing(answers, path, data.decode("utf-8", "replace"), is_test=False)
+    lines, bodies = counted(len(answers.lines), "answer line"), len(answers.bodies)
+    return f"{counted(len(tree), 'file')}, {lines} and {bodies} bodies looked for"
 
 
-def _demand_none(path: str, text: str, lines: frozenset[str], bodies: dict[str, str]) -> None:
-    found = leaked_lines(text, lines)
+def _is_code(path: str) -> bool:
+    return path.endswith(".py")
+
+
+def _demand_nothing(answers: Answers, path: str, text: str, *, is_test: bool) -> None:
+    try:
+        if not _is_code(path):
+            found = answers.in_prose(text)
+        else:
+            found = answers.in_test(text) if is_test else answers.in_code(text)
+    except SyntaxError as error:
+        raise ClaimBroken(f"{path} can't be parsed: {error.msg}, line {error.lineno}") from error
     if found:
-        raise ClaimFalse(f"{path} holds an answer line: {found[0]}")
-    solved = leaked_bodies(text, bodies)
-    if solved:
-        raise ClaimFalse(f"{path} holds the solved body of {solved[0]}")
+        raise ClaimFalse(f"{path} {found}")
 
 
 def practice_hides(bench: Workbench, chapter: Chapter, language: str) -> str:
     """A practice's files and git objects hold no answer, and nothing beyond its own history."""
     root = bench.practice(chapter, language)
-    lines, bodies = chapter_answers(bench, chapter)
     _demand_only_history(root)
-    for bytecode in root.rglob("*.pyc"):
-        raise ClaimFalse(f"{bytecode.relative_to(root)} is bytecode")
-    secret = {_blob_id(data) for data in solution_tree(chapter).values()}
-    allowed = {_blob_id(data) for data in parent_tree(bench.course, chapter).values()}
-    for line in Git(root).lines("cat-file", "--batch-all-objects", "--batch-check"):
-        name, kind, _ = line.split()
-        if kind == "blob" and name in secret - allowed:
-            raise ClaimFalse(f"git object {name} is a file of the reference")
-    parent = parent_tree(bench.course, chapter)
-    tests = lab_tests(chapter)
+    secret = _blobs_after(bench.course, chapter) - _blobs_before(bench.course, chapter)
+    judged = _blobs_before(bench.course, chapter)
+    answers, tests = chapter_answers(bench, chapter), lab_tests(chapter)
     count = 0
-    for path, data in read_tree(root).items():
-        if path in parent and parent[path] == data:
-            continue
-        count += 1
-        text = data.decode("utf-8", "replace")
-        if path.endswith(".py") and path not in tests:
-            _demand_none(path, text, lines, bodies)
-        elif path.endswith(".py"):
-            _demand_none(path, text, frozenset(), bodies)
-        elif spelled := spelled_lines(text, lines):
-            raise ClaimFalse(f"{path} spells out an answer line: {spelled[0]}")
-    return f"{count} files read"
+    for name, path, text in (*_objects(root, judged), *_files(root)):
+        if name in secret:
+            raise ClaimFalse(f"{path} is a file of the reference")
+        if name not in judged:
+            _demand_nothing(answers, path, text, is_test=path in tests)
+            judged.add(name)
+            count += 1
+    return f"{counted(count, 'file')} read that no earlier checkpoint has"
 
 
 def _demand_only_history(root: Path) -> None:
+    """No branch, tag, loose object or other repository leads beyond the starter."""
     git = Git(root)
-    refs = git.lines("for-each-ref", "--format=%(refname) %(objectname)")
     head = git.run("rev-parse", "HEAD")
-    for ref in refs:
+    for ref in git.lines("for-each-ref", "--format=%(refname) %(objectname)"):
         name, commit = ref.split()
         if commit != head:
-            raise ClaimFalse(f"{name} leads to {commit}, which is not the starter")
-    reachable = {line.split()[0] for line in git.lines("rev-list", "--objects", "HEAD")}
-    every = {line.split()[0] for line in git.lines("cat-file", "--batch-all-objects", "--batch-check")}
-    if every - reachable:
-        raise ClaimFalse(f"{len(every - reachable)} git objects are there that the starter does not reach")
+            raise ClaimFalse(f"{name} leads to {commit[:12]}, which is not the starter")
+    beyond = _kinds(git).keys() - {line.split()[0] for line in git.lines("rev-list", "--objects", "HEAD")}
+    if beyond:
+        more = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        raise ClaimFalse(f"the starter does not reach the git object {min(beyond)[:12]}{more}")
     if (root / ".git" / "objects" / "info" / "alternates").exists():
         raise ClaimFalse("the repository borrows objects from another one")
 
 
-def _blob_id(data: bytes) -> str:
-    import hashlib
+def _kinds(git: Git) -> dict[str, str]:
+    lines = git.lines("cat-file", "--batch-all-objects", "--batch-check")
+    return {name: kind for name, kind, _ in (line.split() for line in lines)}
 
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+def _objects(root: Path, known: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Id, path and text of each file in the repository that is not known."""
+    git = Git(root)
+    kinds = _kinds(git)
+    for line in git.lines("rev-list", "--objects", "HEAD"):
+        name, _, path = line.partition(" ")
+        if kinds[name] == "blob" and name not in known:
+            yield name, path, git.run("cat-file", "blob", name)
+
+
+def _files(root: Path) -> Iterator[tuple[str, str, str]]:
+    """Id, path and text of every file of the practice, whatever its name, its repository apart."""
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        if path.suffix == ".pyc":
+            raise ClaimFalse(f"{relative.as_posix()} is bytecode")
+        if path.is_file() and relative.parts[0] != ".git":
+            data = path.read_bytes()
+            yield _blob_id(data), relative.as_posix(), data.decode("utf-8", "replace")
+
+
+def _blobs_before(course: Course, chapter: Chapter) -> set[str]:
+    """The files of the checkpoints up to the one that the chapter starts from."""
+    earlier = course.until(chapter)[:-1]
+    trees = [base_tree(course), *(target_tree(course, step) for step in earlier)]
+    return {_blob_id(data) for tree in trees for data in tree.values()}
+
+
+def _blobs_after(course: Course, chapter: Chapter) -> set[str]:
+    """The files of the reference from this chapter on."""
+    later = course.chapters[course.chapters.index(chapter) :]
+    return {_blob_id(data) for step in later for data in solution_tree(step).values()}
+
+
+def _blob_id(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -6,26 +6,37 @@ import re
 from pathlib import Path
 
 from course.catalog import Chapter
-from course.judge import TestRun
-from course.labs import run_tests, teaching_modules
-from course.manifest import Text
+from course.manifest import LabEntry, Text
 from course.outcome import Status
 from course.relations import check_text
-from course.trees import lab_tests
-from course.verify.answers import spelled_lines
 from course.verify.bench import Workbench
-from course.verify.claim import ClaimFalse
+from course.verify.claim import ClaimFalse, counted
 from course.verify.secrecy import chapter_answers
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)([^)\s]+)\)")
+_HEADING_LAB = re.compile(r"^#+ .*?(?<![\d.])(\d+\.\d+)(?![\d.])", re.MULTILINE)
+_COUNT = re.compile(r"(?<![\d/])\d+/\d+(?![\d/])")
+_HINTS = 3
+
+
+def handout_text(chapter: Chapter, language: str) -> str:
+    """A chapter's text in one language. Raises ClaimFalse where there is none."""
+    path: Path = chapter.handout(language)
+    if not path.is_file():
+        raise ClaimFalse(f"labs/{chapter.id}/{path.name} is missing")
+    return path.read_text("utf-8-sig").replace("\r\n", "\n")
+
+
+def code_blocks(text: str, *kinds: str) -> list[str]:
+    """The fenced blocks of these kinds (`bash`), in their order."""
+    return [body for kind, body in _FENCE.findall(text) if kind in kinds]
 
 
 def texts_agree(bench: Workbench, chapter: Chapter) -> str:
     """The handouts have the same heading levels, code blocks, counts and labs, and their links resolve."""
-    languages = bench.course.manifest.languages
-    texts = {language: _handout(chapter, language) for language in languages}
-    first, *others = languages
+    texts = {language: handout_text(chapter, language) for language in bench.course.manifest.languages}
+    first, *others = texts
     for language in others:
         for what, facts in _facts(texts[first]).items():
             theirs = _facts(texts[language])[what]
@@ -33,37 +44,39 @@ def texts_agree(bench: Workbench, chapter: Chapter) -> str:
                 raise ClaimFalse(
                     f"{what} differ between {first} and {language}: {_difference(facts, theirs)}"
                 )
-    for language in languages:
-        for link in _LINK.findall(_FENCE.sub("", texts[language])):
+    for language, text in texts.items():
+        name = f"handout.{language}.md"
+        for link in _LINK.findall(_FENCE.sub("", text)):
             if not (chapter.labs_dir / link.partition("#")[0]).exists():
-                raise ClaimFalse(f"handout.{language}.md links to {link}, which is not there")
+                raise ClaimFalse(f"{name} links to {link}, which is not there")
         for lab in chapter.manifest.lab:
-            if lab.id not in texts[language] or f"{lab.tests}/{lab.tests}" not in texts[language]:
-                raise ClaimFalse(
-                    f"handout.{language}.md does not give Lab {lab.id} with {lab.tests}/{lab.tests}"
-                )
-            if lab.marker not in texts[language]:
-                raise ClaimFalse(f"handout.{language}.md does not say `pytest -m {lab.marker}`")
-    return " and ".join(f"{language} {len(texts[language].splitlines())} lines" for language in languages)
+            _demand_lab(name, text, lab)
+    return " and ".join(f"{language} {len(text.splitlines())} lines" for language, text in texts.items())
 
 
-def _handout(chapter: Chapter, language: str) -> str:
-    path: Path = chapter.handout(language)
-    if not path.is_file():
-        raise ClaimFalse(f"labs/{chapter.id}/{path.name} is missing")
-    return path.read_text("utf-8").replace("\r\n", "\n")
+def _demand_lab(name: str, text: str, lab: LabEntry) -> None:
+    """A handout has a heading for the lab, its count and its marker."""
+    if lab.id not in _labs_in_headings(text):
+        raise ClaimFalse(f"{name} has no heading for Lab {lab.id}")
+    if f"{lab.tests}/{lab.tests}" not in _COUNT.findall(text):
+        raise ClaimFalse(f"{name} does not give Lab {lab.id} with {lab.tests}/{lab.tests}")
+    if not re.search(rf"-m {lab.marker}\b", text):
+        raise ClaimFalse(f"{name} does not say `pytest -m {lab.marker}`")
 
 
 def _facts(text: str) -> dict[str, list[str]]:
     """What has to be the same in every language."""
-    prose = _FENCE.sub("", text)
     return {
-        "heading levels": re.findall(r"^(#+) ", prose, re.MULTILINE),
-        "command blocks": [body for kind, body in _FENCE.findall(text) if kind == "bash"],
+        "heading levels": re.findall(r"^(#+) ", _FENCE.sub("", text), re.MULTILINE),
+        "command blocks": code_blocks(text, "bash", "sh"),
         "kinds of blocks": [kind for kind, _ in _FENCE.findall(text)],
-        "counts": sorted(re.findall(r"(?<![\d/])\d+/\d+(?![\d/])", text)),
-        "labs in headings": re.findall(r"^#+ .*?(?<![\d.])(\d+\.\d+)(?![\d.])", prose, re.MULTILINE),
+        "counts": sorted(_COUNT.findall(text)),
+        "labs in headings": _labs_in_headings(text),
     }
+
+
+def _labs_in_headings(text: str) -> list[str]:
+    return _HEADING_LAB.findall(_FENCE.sub("", text))
 
 
 def _difference(first: list[str], second: list[str]) -> str:
@@ -75,46 +88,43 @@ def _difference(first: list[str], second: list[str]) -> str:
 
 def hints_hide(bench: Workbench, chapter: Chapter) -> str:
     """Each lab has at least three hints in every language, and none spells out an answer."""
-    hints = chapter.hints()
-    lines, _ = chapter_answers(bench, chapter)
+    hints = chapter.hints().hints
+    answers = chapter_answers(bench, chapter)
     name = f"labs/{chapter.id}/hints.toml"
+    for unknown in hints.keys() - {lab.id for lab in chapter.manifest.lab}:
+        raise ClaimFalse(f"{name} has hints for {unknown}, which is no lab of the chapter")
     for lab in chapter.manifest.lab:
-        found = hints.hints.get(lab.id, [])
-        if len(found) < 3:
-            raise ClaimFalse(f"{name} has {len(found)} hints for Lab {lab.id}, expected at least 3")
+        found = hints.get(lab.id, [])
+        if len(found) < _HINTS:
+            had = counted(len(found), "hint")
+            raise ClaimFalse(f"{name} has {had} for Lab {lab.id}, expected at least {_HINTS}")
         for index, hint in enumerate(found):
             check_text(hint, bench.course.manifest.languages, name, f'hints."{lab.id}"[{index}]')
             for text in hint.values():
-                if spelled := spelled_lines(text, lines):
-                    raise ClaimFalse(
-                        f"hint {index + 1} of Lab {lab.id} spells out an answer line: {spelled[0]}"
-                    )
-    return f"{sum(len(found) for found in hints.hints.values())} hints"
+                if given := answers.in_prose(text):
+                    raise ClaimFalse(f"hint {index + 1} of Lab {lab.id} {given}")
+    return counted(sum(len(found) for found in hints.values()), "hint")
 
 
 def quiz_is_shown(bench: Workbench, chapter: Chapter) -> str:
     """Each question names a test that is there and green on the reference."""
     questions = chapter.quiz().question
-    if not questions:
-        raise ClaimFalse(f"labs/{chapter.id}/quiz.toml asks nothing")
     name = f"labs/{chapter.id}/quiz.toml"
+    if not questions:
+        raise ClaimFalse(f"{name} asks nothing")
+    labs = {lab.id for lab in chapter.manifest.lab}
     for index, question in enumerate(questions):
         texts: dict[str, Text] = {"ask": question.ask, "answer": question.answer}
         for key, text in texts.items():
             check_text(text, bench.course.manifest.languages, name, f"question[{index}].{key}")
-    run = run_tests(
-        TestRun(
-            tree=bench.target(chapter),
-            package=bench.course.manifest.package,
-            modules=teaching_modules(chapter),
-            files=list(lab_tests(chapter)),
-            deadline=300,
-        )
-    )
-    green = {test.name for test in run.tests if test.status is Status.PASSED}
+        if question.lab is not None and question.lab not in labs:
+            raise ClaimFalse(f"question {index + 1} is about {question.lab}, which is no lab of the chapter")
+    tests = {test.name: test.status for test in bench.reference_run(chapter).tests}
     for index, question in enumerate(questions):
-        if question.test not in green:
-            raise ClaimFalse(
-                f"question {index + 1} names {question.test}, which is no green test of the chapter"
-            )
-    return f"{len(questions)} questions"
+        if question.test is None:
+            raise ClaimFalse(f"question {index + 1} names no test that shows its answer")
+        if question.test not in tests:
+            raise ClaimFalse(f"question {index + 1} names {question.test}, which is no test of the chapter")
+        if tests[question.test] is not Status.PASSED:
+            raise ClaimFalse(f"question {index + 1} names {question.test}, which is not green")
+    return counted(len(questions), "question")
