@@ -137,8 +137,10 @@ class Output:
     def document(self, kind: str, data: dict[str, Any]) -> None:
         """Print one versioned JSON document for programs."""
         document = {"format": JSON_FORMAT, "kind": kind, **data}
-        ascii_only = not _can_encode("尚·", self._out)
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=ascii_only) + "\n")
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+        if not _can_encode(text, self._out):
+            text = json.dumps(document, indent=2)
+        sys.stdout.write(text + "\n")
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:

@@ -25,7 +25,7 @@ Practice of chapter 02 · 排序与短语
 Next:
   {python} -m pytest -m lab02_1
 shows Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现
-"""  # noqa: E501 - the note is one line
+"""
 
 
 def test_practice_is_told_word_for_word(tiny_folder, tiny_history, call, tmp_path):

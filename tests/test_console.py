@@ -89,6 +89,17 @@ def output_of(write, encoding: str = "utf-8") -> str:
         sys.stdout = kept
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii", "gbk"])
+def test_document_is_json_in_every_encoding(encoding):
+    """Whatever signs a document holds, what is written parses to the same."""
+    data = {"text": 'é · 尚 🦀 " \\ \x07 \ud800'}
+    assert json.loads(output_of(lambda output: output.document("x", data), encoding)) == {
+        "format": 1,
+        "kind": "x",
+        **data,
+    }
+
+
 def test_control_signs_are_made_visible():
     """Contents can't drive a terminal: control signs are shown, not sent."""
     assert output_of(lambda output: output.line("a\x1b[31mred\x07\u202eb")) == "a\\x1b[31mred\\x07\\u202eb\n"

@@ -188,7 +188,7 @@ def refused(tmp_path: Path, practice: Path) -> dict[str, tuple[str, str]]:
 
 def snapshot(folder: Path) -> dict[str, object]:
     def content(path: Path) -> object:
-        return os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        return str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else None
 
     return {str(path): content(path) for path in sorted(folder.rglob("*")) if ".git" not in path.parts}
 
@@ -429,6 +429,31 @@ def test_killed_fill_keeps_what_the_user_wrote(making, make, tmp_path):
     assert (here / "README.md").read_text("utf-8") == "mine\n"
     assert (here / "src" / "own.py").read_text("utf-8") == "mine\n"
     assert entries(here) == ["README.md", "src"]
+
+
+def test_killed_fill_in_a_repository_of_the_users_is_left_alone(making, make, tmp_path, program):
+    """Where the user has made a repository of what a killed fill left, nothing of it is taken away."""
+    here = tmp_path / "here"
+    here.mkdir()
+    making(".", here, program=("-c", KILLED_AT_MOVE, "9")).communicate(timeout=300)
+    assert program(["git", "init", "-q", here]).status == 0
+    before = entries(here)
+    assert make(".", cwd=here).status == 2
+    assert entries(here) == [name for name in before if not name.startswith(".course-partial-")]
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_killed_between_the_last_steps_leaves_a_known_name_only(moves, making, make, tmp_path):
+    """Missing parents appear together with the practice: killed before that, only a partial folder is there."""
+    making("a/b/w", tmp_path, program=("-c", KILLED_AT_MOVE, str(moves))).communicate(timeout=300)
+    names = entries(tmp_path)
+    if moves < 2:
+        assert len(names) == 1
+        assert names[0].startswith(".course-partial-practice-")
+    else:
+        assert is_whole(tmp_path / "a" / "b" / "w")
+    assert make("x").status == 0
+    assert [name for name in entries(tmp_path) if name.startswith(".course-partial-")] == []
 
 
 def test_fill_killed_at_its_very_end_is_a_practice(making, make, tmp_path, program):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,17 @@ def test_user_settings_of_copier_change_nothing(tiny_course: Course, tmp_path, m
     settings.write_text("defaults:\n  dot_gitignore: .evil\n  language: zh\n", "utf-8")
     monkeypatch.setenv("COPIER_SETTINGS_PATH", str(settings))
     assert project_files(tiny_course) == plain
+
+
+def test_broken_git_configuration_stops_no_rendering(tiny_folder, tmp_path, program):
+    """Copier asks git: in a process that asked for nothing else, a broken configuration is out of its way too."""
+    (tmp_path / ".gitconfig").write_text("[core\nnonsense\n", "utf-8")
+    code = (
+        "import sys; from pathlib import Path; from course.catalog import load_course\n"
+        "from course.projects import project_files; print(len(project_files(load_course(Path(sys.argv[1])))))"
+    )
+    ran = program([sys.executable, "-c", code, tiny_folder], env={"HOME": str(tmp_path)})
+    assert (ran.status, ran.out) == (0, "7\n"), ran.err
 
 
 def test_checkout_with_crlf_is_the_same_tree(tiny, tiny_course: Course):

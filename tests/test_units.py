@@ -96,6 +96,14 @@ def test_opened_class_gives_head_and_members():
     assert keys(source) == ["A", "y"]
 
 
+def test_head_ends_before_its_first_members_decorators():
+    """Without a docstring the head is the class's own lines; decorators belong to the member that they adorn."""
+    head, member = split_units(
+        "class A:\n    @property\n    # why\n    @cached\n    def p(self): ...\n", ["A"]
+    )
+    assert (head.text, member.key) == ("class A:\n", "A.p")
+
+
 def test_overloads_are_numbered():
     """The same name more than once gets numbered keys, in the file's order."""
     source = "@overload\ndef f(a: int): ...\n@overload\ndef f(a: str): ...\ndef f(a): ...\n"
