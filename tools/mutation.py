@@ -1,0 +1,142 @@
+"""A yardstick from outside: mutmut on a chapter's teaching files, judged by the chapter's own tests.
+
+`python tools/mutation.py 12` runs counted and extra tests; `--counted` the counted ones alone. Survivors that
+tools/mutants.toml lists, each with its reason, are not counted. The status is 1 below the bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REVIEWED = ROOT / "tools" / "mutants.toml"
+BOUND = 95.0
+KILLED = frozenset({1, 3, 24, 36, 152, 255, -24, -9, -11})
+"""Exit codes that mutmut keeps for a mutant: failed tests, time-outs and crashes; 0 is a survivor."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mutant: mutmut's name for it, and whether a test killed it."""
+
+    name: str
+    killed: bool
+    change: str = ""
+
+
+def teaching_files(chapter: str) -> list[str]:
+    """The files that a chapter's manifest says learners edit."""
+    manifest = tomllib.loads((ROOT / "labs" / chapter / "lab.toml").read_text("utf-8"))
+    return list(manifest["teaching_files"])
+
+
+def prepare(chapter: str, folder: Path, *, counted: bool) -> Path:
+    """Export the chapter's target into `folder` and tell mutmut what to mutate and which tests to run."""
+    tree = folder / "tree"
+    subprocess.run(
+        [sys.executable, "-m", "course", "checkpoint", chapter, "--export", tree], cwd=ROOT, check=True
+    )
+    for test in (tree / "tests").glob("test_*.py"):
+        if not test.name.startswith(f"test_{chapter}_"):
+            test.unlink()
+    expression = f"lab{chapter}" if counted else f"lab{chapter} or extra{chapter}"
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": teaching_files(chapter),
+        "also_copy": ["src", "pyproject.toml"],
+        "pytest_add_cli_args_test_selection": ["tests", "-m", expression],
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    project = tree / "pyproject.toml"
+    project.write_text(project.read_text("utf-8") + "\n[tool.mutmut]\n" + "\n".join(lines) + "\n", "utf-8")
+    return tree
+
+
+def mutants(tree: Path) -> Iterator[Mutant]:
+    """Run mutmut in a tree and give each mutant."""
+    subprocess.run(
+        [Path(sys.executable).parent / "mutmut", "run"], cwd=tree, check=False, stdout=subprocess.DEVNULL
+    )
+    metas = sorted((tree / "mutants").rglob("*.meta"))
+    if not metas:
+        raise SystemExit("mutmut left no result: run it by hand in an exported tree to see why")
+    for meta in metas:
+        for name, code in json.loads(meta.read_text("utf-8"))["exit_code_by_key"].items():
+            survived = code not in KILLED
+            yield Mutant(name, not survived, change(tree, name) if survived else "")
+
+
+def change(tree: Path, name: str) -> str:
+    """What a mutant changes, as the lines taken out and put in: its identity, whatever its number."""
+    shown = subprocess.run(
+        [Path(sys.executable).parent / "mutmut", "show", name],
+        cwd=tree,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    lines = [
+        line for line in shown.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
+    return "\n".join(f"{line[0]} {line[1:].strip()}" for line in lines)
+
+
+def reviewed(chapter: str) -> dict[tuple[str, str], str]:
+    """The reviewed survivors of a chapter: function and change, and why each is not counted."""
+    if not REVIEWED.is_file():
+        return {}
+    found = tomllib.loads(REVIEWED.read_text("utf-8")).get("mutant", [])
+    return {
+        (one["where"], one["change"].strip()): one["reason"] for one in found if one["chapter"] == chapter
+    }
+
+
+def place(mutant: Mutant) -> str:
+    """The function that a mutant lies in, without its number."""
+    return mutant.name.rpartition("__mutmut_")[0].rpartition(".")[2]
+
+
+def main() -> int:
+    """Run and report; give 1 below the bound."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("chapter")
+    parser.add_argument("--counted", action="store_true", help="the counted tests alone; nothing is demanded")
+    parser.add_argument(
+        "--toml", action="store_true", help="print what survives as entries for tools/mutants.toml"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="course-mutation-") as folder:
+        tree = prepare(options.chapter, Path(folder).resolve(), counted=options.counted)
+        every = list(mutants(tree))
+    excused = reviewed(options.chapter)
+    survivors = [one for one in every if not one.killed and (place(one), one.change) not in excused]
+    counted = sum(one.killed for one in every) + len(survivors)
+    for one in survivors:
+        print(_entry(options.chapter, one) if options.toml else f"{one.name}\n{one.change}\n")
+    share = 100 * (counted - len(survivors)) / counted if counted else 0.0
+    print(
+        f"# chapter {options.chapter}: {counted - len(survivors)} of {counted} counted mutants killed ({share:.1f} %), "
+        f"{len(every) - counted} of {len(every)} not counted"
+    )
+    return 0 if options.counted or share >= BOUND else 1
+
+
+def _entry(chapter: str, mutant: Mutant) -> str:
+    return (
+        f'[[mutant]]\nchapter = "{chapter}"\nwhere = "{place(mutant)}"\n'
+        f"change = '''\n{mutant.change}\n'''\nreason = \"\"\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
