@@ -464,7 +464,7 @@ class ExtensionHost:
             blocked = await self._before(hooks, call)
             if blocked is not None:
                 return blocked
-            result = clone(await core(clone(call), context))
+            result = clone(await core(call, context))
             await self._after(hooks, result)
             return result
 
