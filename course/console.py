@@ -37,7 +37,7 @@ class Output:
     @property
     def is_terminal(self) -> bool:
         """Whether a person reads standard output."""
-        return self._out.is_terminal
+        return _is_terminal(sys.stdout)
 
     @property
     def width(self) -> int:
@@ -152,12 +152,16 @@ class Output:
             yield
 
 
+def _is_terminal(stream: IO[str]) -> bool:
+    return not stream.closed and stream.isatty()
+
+
 def _console(stream: IO[str]) -> Console:
     # Once only: it writes out what is waiting, which is what may just have failed.
     if isinstance(stream, io.TextIOWrapper) and stream.errors != _ERRORS:
         stream.reconfigure(errors=_ERRORS)
-    styled = stream.isatty() and not os.environ.get("NO_COLOR")
-    width = None if stream.isatty() or os.environ.get("COLUMNS", "").isdigit() else 100
+    styled = _is_terminal(stream) and not os.environ.get("NO_COLOR")
+    width = None if _is_terminal(stream) or os.environ.get("COLUMNS", "").isdigit() else 100
     return Console(
         file=stream, highlight=False, emoji=False, markup=False, width=width, legacy_windows=False,
         force_terminal=styled,

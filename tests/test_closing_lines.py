@@ -207,14 +207,14 @@ def test_teaching_module_that_can_not_be_imported_is_the_red(line, red, closing,
     assert lines == [f"Lab 02.1 0/2 · first red: {red}"]
 
 
-def test_broken_file_of_the_learners_own_is_not_a_labs_red(closing, practice, done):
-    """Another file that can't be collected is no reason for a lab whose own tests could be."""
+def test_broken_file_of_the_learners_own_stops_no_lab(closing, practice, done):
+    """Another file that can't be collected stops no lab whose own tests could be, and is not its red."""
     done(practice, "02.1")
     (practice / "tests" / "test_mine.py").write_text("import nowhere_to_be_found\n", "utf-8")
     edit(
         practice, FOCUS, "@pytest.mark.lab02_2\n", '@pytest.mark.lab02_2\n@pytest.mark.skip(reason="later")\n'
     )
-    status, lines = closing("-m", "lab02_1 or lab02_2", "--continue-on-collection-errors")
+    status, lines = closing("-m", "lab02_1 or lab02_2")
     assert (status, lines) == (1, ["Lab 02.1 2/2", "Lab 02.2 0/1"])
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
+import pexpect
 import pytest
 
 from course.console import Output
@@ -121,3 +123,10 @@ def test_every_plain_sign_is_there_for_a_narrow_output():
     """Signs of the command's own texts all have a plain form."""
     text = output_of(lambda output: output.line("· — – → ✓ ✗ ★ … ↳ × │ ─ └ ├ “ ” ’ ≤ ≥"), "ascii")
     assert text == '- - - -> ok x * ... > x | - ` | " " \' <= >=\n'
+
+
+def test_no_color_still_asks_a_person():
+    """NO_COLOR is about looks only: a person at a terminal is asked all the same."""
+    code = "from course.console import Output; print(Output().is_terminal, Output().can_ask)"
+    shown = pexpect.run(shlex.join([sys.executable, "-c", code]), env={**os.environ, "NO_COLOR": "1"})
+    assert shown.split() == [b"True", b"True"]
