@@ -70,6 +70,8 @@ class ModeIO(Protocol):
 class RuntimeControl:
     """Watches and steers the runtime's one Agent; a new request can only enter by `Runtime.prompt`."""
 
+    # TODO(13.1): the constructor is yours.
+
     def get_state(self) -> AgentState:
         """Return a deep copy of the Agent's state."""
         # TODO(13.1): hand it on to the Agent.
@@ -130,6 +132,8 @@ class Runtime(Protocol):
         Cancelling the caller does not cancel an accepted prompt; `control.abort()` stops the one that runs.
         Raises RuntimeDisposedError after `dispose()`, and the very error that ended the runtime if one did:
         whatever persisting raises does, and then no prompt, waiting or new, reaches model or store any more.
+        So does one RuntimeError where what runs the prompt is cancelled from outside, even before its first
+        step, by a program that cancels every task or a loop that shuts down.
         """
         ...
 
@@ -171,7 +175,7 @@ def create_context_projecting_model(
 class RuntimeImpl:
     """The Runtime that `create_runtime` returns."""
 
-    # TODO(13.1): what `Runtime` asks for besides these three methods.
+    # TODO(13.1): a constructor, which is yours, and what `Runtime` asks for besides these three methods.
 
     async def prompt(self, value: str | UserMessage) -> AgentRunResult:
         """See `Runtime.prompt`."""
