@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from course.errors import CourseError
 from course.git import shut_out_user
 from course.manifest import FORMAT
 from course.trees import Tree, read_template, write_tree
+
+# Copier changes the process's current directory while it looks at a template: two at once would lose it.
+_LOCK = threading.Lock()
 
 
 class TemplateError(CourseError):
@@ -44,7 +48,7 @@ def copy_project(template: Path, folder: Path, answers: dict[str, Any]) -> None:
     from jinja2 import TemplateError as JinjaError
 
     try:
-        with warnings.catch_warnings():
+        with _LOCK, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run_copy(
                 str(template), folder, data=answers, defaults=True, overwrite=True, quiet=True, unsafe=False,

@@ -29,7 +29,7 @@ LIGHT = [
     ["list"],
     ["list", "--json"],
     ["practice", "--help"],
-    ["--course", "/nowhere", "list"],
+    ["--course", "/dev/null/nowhere", "list"],
 ]
 
 
@@ -75,10 +75,14 @@ def test_no_command_is_wrong_use(call):
         (["practice", "02", "a", "b"], "b", "`course practice --help`"),
         (["list", "--jsn"], "--jsn", "`course list --help`"),
         (["practice", "02", "-rf"], "-r", "`course practice --help`"),
-        (["-C", "/nowhere", "list"], "-C /nowhere: there is no such directory", "Name a directory"),
         (
-            ["--course", "/nowhere", "list"],
-            "--course /nowhere: there is no such directory",
+            ["-C", "/dev/null/nowhere", "list"],
+            "-C /dev/null/nowhere: there is no such directory",
+            "Name a directory",
+        ),
+        (
+            ["--course", "/dev/null/nowhere", "list"],
+            "--course /dev/null/nowhere: there is no such directory",
             "Name a directory",
         ),
         (["-C", "/etc/passwd", "list"], "there is no such directory", "Name a directory"),

@@ -64,14 +64,14 @@ ODD_CONFIG = """\
     auto = 1
 """
 ODD_VARIABLES = {
-    "GIT_DIR": "/nowhere/git", "GIT_WORK_TREE": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index",
-    "GIT_OBJECT_DIRECTORY": "/nowhere/objects", "GIT_NAMESPACE": "odd", "GIT_DEFAULT_HASH": "sha256",
+    "GIT_DIR": "/dev/null/nowhere/git", "GIT_WORK_TREE": "/dev/null/nowhere", "GIT_INDEX_FILE": "/dev/null/nowhere/index",
+    "GIT_OBJECT_DIRECTORY": "/dev/null/nowhere/objects", "GIT_NAMESPACE": "odd", "GIT_DEFAULT_HASH": "sha256",
     "GIT_AUTHOR_NAME": "Odd", "GIT_AUTHOR_EMAIL": "odd@odd", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00",
     "GIT_COMMITTER_NAME": "Odd", "GIT_COMMITTER_EMAIL": "odd@odd", "GIT_COMMITTER_DATE": "2001-01-01T00:00:00",
     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.bare", "GIT_CONFIG_VALUE_0": "maybe",
     "GIT_CONFIG_PARAMETERS": "'core.bare'='maybe'", "GIT_ALLOW_PROTOCOL": "https", "GIT_CEILING_DIRECTORIES": "/",
-    "GIT_TEMPLATE_DIR": "/nowhere", "GIT_TRACE": "1", "GIT_PYTHON_TRACE": "full", "GIT_PYTHON_REFRESH": "error",
-    "GIT_EXEC_PATH": "/nowhere/exec", "GIT_SSH_COMMAND": "false", "GIT_PYTHON_GIT_EXECUTABLE": "/nowhere/git",
+    "GIT_TEMPLATE_DIR": "/dev/null/nowhere", "GIT_TRACE": "1", "GIT_PYTHON_TRACE": "full", "GIT_PYTHON_REFRESH": "error",
+    "GIT_EXEC_PATH": "/dev/null/nowhere/exec", "GIT_SSH_COMMAND": "false", "GIT_PYTHON_GIT_EXECUTABLE": "/dev/null/nowhere/git",
 }  # fmt: skip
 
 
@@ -230,10 +230,12 @@ def test_builders_at_once_agree(small, own_cache):
 
 def test_threads_at_once_agree(small, own_cache, monkeypatch):
     """Threads of one process may build at once too, and GIT_* variables of the user reach none of them."""
-    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_DIR", "/dev/null/nowhere")
     courses = [load_course(small) for _ in range(2)]
+    before = Path.cwd()
     with ThreadPoolExecutor(2) as pool:
         histories = list(pool.map(open_history, courses))
+    assert Path.cwd() == before
     assert len({json.dumps(ids_of(history)) for history in histories}) == 1
     assert cache_entries(own_cache) == [content_hash(courses[0])]
 

@@ -113,12 +113,17 @@ def test_odd_git_configuration_changes_nothing(
 
 def test_variables_of_git_change_nothing(call, tiny_folder, tiny_history, tmp_path, monkeypatch):
     """GIT_* variables that lead elsewhere reach nothing; without HOME and identity it works as well."""
-    odd = {"GIT_DIR": "/nowhere", "GIT_INDEX_FILE": "/nowhere/i", "GIT_WORK_TREE": "/", "GIT_NAMESPACE": "x"}
+    odd = {
+        "GIT_DIR": "/dev/null/nowhere",
+        "GIT_INDEX_FILE": "/dev/null/nowhere/i",
+        "GIT_WORK_TREE": "/",
+        "GIT_NAMESPACE": "x",
+    }
     odd |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.bare", "GIT_CONFIG_VALUE_0": "maybe"}
     odd |= {
-        "GIT_OBJECT_DIRECTORY": "/nowhere/o",
-        "GIT_CONFIG_GLOBAL": "/nowhere/c",
-        "GIT_EXEC_PATH": "/nowhere",
+        "GIT_OBJECT_DIRECTORY": "/dev/null/nowhere/o",
+        "GIT_CONFIG_GLOBAL": "/dev/null/nowhere/c",
+        "GIT_EXEC_PATH": "/dev/null/nowhere",
     }
     for name, value in odd.items():
         monkeypatch.setenv(name, value)
