@@ -16,6 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 OTHER_PYTHONS = ("3.12", "3.13")
+ELSEWHERE = [
+    "labs",
+    *(
+        f"tests/test_{name}.py"
+        for name in ("units", "stages", "trees", "manifest", "history", "command_check")
+    ),
+]
 SOURCES = ["course", "tools", "tests", "labs", "starters", "solutions", "checkpoints"]
 
 
@@ -85,7 +92,7 @@ def gate() -> None:
 
 
 def other_pythons() -> None:
-    """The lab tests and the engine's tests on the other interpreters that are at hand."""
+    """Every lab test, and the engine's where Python itself matters, on the other interpreters at hand."""
     for version in OTHER_PYTHONS:
         python = find_python(version)
         if python is None:
@@ -95,7 +102,19 @@ def other_pythons() -> None:
             run(python, "-m", "venv", folder)
             own = Path(folder, "bin", "python")
             run(own, "-m", "pip", "install", "-q", f"{ROOT}[dev]")
-            run(own, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider")
+            run(
+                own,
+                "-m",
+                "pytest",
+                "-q",
+                "-n",
+                "auto",
+                "--dist",
+                "loadfile",
+                "-p",
+                "no:cacheprovider",
+                *ELSEWHERE,
+            )
 
 
 def find_python(version: str) -> str | None:
