@@ -23,16 +23,20 @@ def own_tests_are_green(bench: Workbench, chapter: Chapter) -> str:
 
 
 def _demand_green(run: RunOutcome) -> None:
-    if run.status is not Status.PASSED:
-        raise ClaimFalse(what_is_red(run))
+    if red := what_is_red(run):
+        raise ClaimFalse(red)
 
 
 def what_is_red(run: RunOutcome) -> str:
-    """Why a run is not green: its cause, or the first red test and its failure."""
+    """Why a run is not green: its cause, what can't be collected, or the first red test; else empty."""
     if run.cause:
         return run.cause
-    red = next((test for test in run.tests if test.status is not Status.PASSED), None)
-    return f"{red.name}: {_headline(red)}" if red is not None else run.status.value
+    for failure in run.collect_failures:
+        return f"not collected: {failure.headline}"
+    for test in run.tests:
+        if test.status is not Status.PASSED:
+            return f"{test.name}: {_headline(test)}"
+    return ""
 
 
 def _headline(test: TestOutcome) -> str:
@@ -45,10 +49,12 @@ def first_red_is_exact(bench: Workbench, chapter: Chapter) -> str:
     tree = bench.practice(chapter, bench.language, "red")
     command = [sys.executable, "-m", "pytest", "-m", lab.marker, "-p", "no:cacheprovider"]
     finished = run_process(command, cwd=tree, env=child_environment(), deadline=DEADLINE)
-    lines = [line.strip("= ") for line in finished.stdout.splitlines()] or [finished.stderr.strip()]
+    lines = [line.strip("= ") for line in finished.stdout.splitlines() if line.strip()]
     wanted = f"Lab {lab.id} 0/{lab.tests} · first red: {lab.first_red}"
     if wanted not in lines:
-        raise ClaimFalse(f"expected the closing line {wanted!r}, got {lines[-2:]}")
+        raise ClaimFalse(
+            f"expected the closing line {wanted!r}, got {(lines or [finished.stderr.strip()])[-2:]}"
+        )
     summary = next((line for line in reversed(lines) if " in " in line and "failed" in line), lines[-1])
     counts = summary.rpartition(" in ")[0].split(", ")
     if [count for count in counts if "deselected" not in count] != [f"{lab.tests} failed"]:
@@ -157,6 +163,8 @@ def tests_are_steady(bench: Workbench, chapter: Chapter) -> str:
     """The chapter's tests once more, from the last to the first, and shuffled in another directory."""
     tree, files = bench.target(chapter), list(lab_tests(chapter))
     before = bench.reference_run(chapter)
+    if not before.tests:
+        raise ClaimBroken("no test was found")
     backwards = [f"{test.file}::{test.name}" for test in reversed(before.tests)]
     for how, names, changes in (
         ("run again", files, {}),
@@ -164,21 +172,10 @@ def tests_are_steady(bench: Workbench, chapter: Chapter) -> str:
         ("shuffled, from another directory", files, {"shuffle": 1, "elsewhere": True}),
     ):
         run = bench.run(chapter, tree, names, **changes)
-        if _verdicts(run) != _verdicts(before):
-            raise ClaimFalse(f"{how}: {_change(before, run)}")
-    if not before.tests:
-        raise ClaimBroken("no test was found")
+        if run.collect_failures or _verdicts(run) != _verdicts(before):
+            raise ClaimFalse(f"{how}: {what_is_red(run) or 'other tests than before'}")
     return f"{counted(len(before.tests), 'test')}, 3 runs more"
 
 
 def _verdicts(run: RunOutcome) -> dict[tuple[str, str], Status]:
     return {(test.file, test.name): test.status for test in run.tests}
-
-
-def _change(before: RunOutcome, after: RunOutcome) -> str:
-    """The first test that ended otherwise."""
-    was = _verdicts(before)
-    for test in after.tests:
-        if test.status is not was.get((test.file, test.name)):
-            return f"{test.name}: {_headline(test)}"
-    return after.cause or f"{len(after.tests)} tests ran, {len(before.tests)} before"

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from course import projects
 from course.catalog import load_course
 from course.outcome import Status
+from course.trees import Tree, read_template
 from course.verify.bench import Workbench
 from course.verify.chapters import chapter_claims, course_claims
 from course.verify.claim import Verdict, judge_claim
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "starters" / "_project"
+
+
+@pytest.fixture(scope="package", autouse=True)
+def rendered_once() -> Iterator[None]:
+    """Let Copier render the flagship's template once for the same answers: most doctored courses share it."""
+    render, kept = projects.render_project, dict[str, Tree]()
+    shared = read_template(TEMPLATE)
+
+    def render_once(template: Tree, answers: dict[str, Any]) -> Tree:
+        if template != shared:
+            return render(template, answers)
+        key = repr(answers)
+        if key not in kept:
+            kept[key] = render(template, answers)
+        return dict(kept[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projects, "render_project", render_once)
+        yield
 
 
 class Gate:
@@ -66,6 +91,12 @@ class Gate:
         verdict = self.verdict(number, words)
         assert verdict.status is status, verdict
         return verdict.remark
+
+
+@pytest.fixture(scope="session")
+def new_gate() -> type[Gate]:
+    """Open a gate before another course: `new_gate(course, work)`."""
+    return Gate
 
 
 @pytest.fixture

@@ -13,42 +13,40 @@ from course.outcome import Status
 from course.verify.claim import Claim, ClaimBroken, ClaimFalse, counted, judge_claim, judge_claims
 
 HANDOUT = "labs/00/handout.en.md"
-# What the gate says of chapter 02 as it stands.
+# What the gate says of chapter 01 as it stands.
 WHOLE = """\
-true   chapter 02: its folders hold what lab.toml declares · 16 files
-true   chapter 02: the target builds · 2 modules
-true   chapter 02: the starter builds (en) · 2 modules
-true   chapter 02: the starter builds (zh) · 2 modules
-true   chapter 02: the starter holds no answer · 1 file, 14 answer lines and 6 bodies looked for
-true   chapter 02: a practice made twice is the same, one commit after its parent (en) · 16 files, 3 commits
-true   chapter 02: a generated practice hides every answer (en) · 14 files read that no earlier checkpoint has
-true   chapter 02: a practice made twice is the same, one commit after its parent (zh) · 16 files, 3 commits
-true   chapter 02: a generated practice hides every answer (zh) · 15 files read that no earlier checkpoint has
-true   chapter 02: the first red is exact · Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现
-true   chapter 02: in the starter every lab is at a scaffold · 4 tests red
-true   chapter 02: Lab 02.1 can be done alone, in its turn · Lab 02.1 2/2
-true   chapter 02: Lab 02.2 can be done alone, in its turn · Lab 02.1 2/2 Lab 02.2 1/1
-true   chapter 02: Lab 02.3 can be done alone, in its turn · Lab 02.1 2/2 Lab 02.2 1/1 Lab 02.3 1/1
-true   chapter 02: the reference is green, counts and markers as in the manifest · 4/4, 1 extra
-true   chapter 02: with the reference every earlier chapter is green too · 10 tests through chapter 02
-true   chapter 02: the faults of Lab 02.1 are killed by exactly the tests they name · 3 faults, 1 with a portable form
-true   chapter 02: the faults of Lab 02.2 are killed by exactly the tests they name · 1 fault, 1 with a portable form
-true   chapter 02: the faults of Lab 02.3 are killed by exactly the tests they name · 1 fault, 1 with a portable form
-true   chapter 02: every counted test kills a fault that no other of its lab kills · 4 tests
-true   chapter 02: tests give the same again, in any order, and from elsewhere · 5 tests, 3 runs more
-true   chapter 02: the acceptance lines show every lab · 9 lines
-true   chapter 02: hints hold no answer · 9 hints
-true   chapter 02: every quiz answer is shown by a test · 3 questions
-true   chapter 02: the handouts agree · en 21 lines and zh 21 lines
-true   chapter 02: every command of the handout runs · 5 commands
+true   chapter 01: its folders hold what lab.toml declares · 13 files
+true   chapter 01: the target builds · 2 modules
+true   chapter 01: the starter builds (en) · 2 modules
+true   chapter 01: the starter builds (zh) · 2 modules
+true   chapter 01: the starter holds no answer · 1 file, 9 answer lines and 5 bodies looked for
+true   chapter 01: a practice made twice is the same, one commit after its parent (en) · 14 files, 2 commits
+true   chapter 01: a generated practice hides every answer (en) · 14 files read that no earlier checkpoint has
+true   chapter 01: a practice made twice is the same, one commit after its parent (zh) · 14 files, 2 commits
+true   chapter 01: a generated practice hides every answer (zh) · 14 files read that no earlier checkpoint has
+true   chapter 01: the first red is exact · Lab 01.1 0/2 · first red: Lab 01.1 tokenize 尚未实现
+true   chapter 01: in the starter every lab is at a scaffold · 4 tests red
+true   chapter 01: Lab 01.1 can be done alone, in its turn · Lab 01.1 2/2
+true   chapter 01: Lab 01.2 can be done alone, in its turn · Lab 01.1 2/2 Lab 01.2 2/2
+true   chapter 01: the reference is green, counts and markers as in the manifest · 4/4, 0 extra
+true   chapter 01: with the reference every earlier chapter is green too · 5 tests through chapter 01
+true   chapter 01: the faults of Lab 01.1 are killed by exactly the tests they name · 2 faults, 1 with a portable form
+true   chapter 01: the faults of Lab 01.2 are killed by exactly the tests they name · 2 faults, 2 with a portable form
+true   chapter 01: every counted test kills a fault that no other of its lab kills · 4 tests
+true   chapter 01: tests give the same again, in any order, and from elsewhere · 4 tests, 3 runs more
+true   chapter 01: the acceptance lines show every lab · 8 lines
+true   chapter 01: hints hold no answer · 6 hints
+true   chapter 01: every quiz answer is shown by a test · 2 questions
+true   chapter 01: the handouts agree · en 15 lines and zh 15 lines
+true   chapter 01: every command of the handout runs · 3 commands
 
-26 claims: 26 true, 0 false, 0 broken
+24 claims: 24 true, 0 false, 0 broken
 """
 
 
 def test_sound_chapter_is_true_in_every_claim(call, tiny_folder):
     """Every claim about a practice chapter that nobody doctored is true, with what was counted: status 0."""
-    ran = call("--course", tiny_folder, "verify", "02")
+    ran = call("--course", tiny_folder, "verify", "01")
     assert ran.out == WHOLE
     assert (ran.status, ran.err) == (0, "")
 
@@ -107,7 +105,7 @@ def test_bad_manifest_is_a_false_claim(chosen, call, gate):
     ran = call("--course", gate.folder, "verify", *chosen)
     assert ran.out.splitlines()[0] == (
         "FALSE  course: every manifest can be used · labs/02/lab.toml: `parent`: "
-        'expected "01", the chapter before it, got \'00\''
+        "expected \"01\", the chapter before it, got '00'"
     )
     assert ran.out.endswith("1 claim: 0 true, 1 false, 0 broken\n")
     assert ran.status == 1

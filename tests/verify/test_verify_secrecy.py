@@ -60,7 +60,10 @@ def test_starter_with_a_solved_body_of_another_name(gate):
         """Do another."""
         return first + second, first * second
 '''
-    for place, text in (("solutions/02/src/findex/index.py", pair), ("starters/02/src/findex/index.py", pair)):
+    for place, text in (
+        ("solutions/02/src/findex/index.py", pair),
+        ("starters/02/src/findex/index.py", pair),
+    ):
         gate.change(place, ("    def _holding(", f"{text}\n    def _holding("))
     gate.change(STARTER, ("_pair", "_couple"))
     gate.change("solutions/01/src/findex/index.py", ("    def _holding(", f"{apart}\n    def _holding("))
@@ -129,7 +132,13 @@ def practice_leaks(gate, git, case):
             git(root, "hash-object", "-w", str(reference))
             return f"the starter does not reach the git object {blob[:12]}"
         case "branch":
-            git(root, "fetch", "--quiet", str(gate.bench.history.repository), "refs/heads/main:refs/heads/answer")
+            git(
+                root,
+                "fetch",
+                "--quiet",
+                str(gate.bench.history.repository),
+                "refs/heads/main:refs/heads/answer",
+            )
             return f"refs/heads/answer leads to {gate.bench.history.checkpoints['02'][:12]}, which is not the starter"
         case "tag":
             (parent,) = git(root, "rev-parse", "HEAD~1")
@@ -188,10 +197,10 @@ def test_intermediate_form_in_the_history(gate, git):
     assert gate.false("02", HIDES) == f"{name} holds an answer line: {ANSWER}"
 
 
-PARENT = '''
+PARENT = """
 def keep(self, path):
     return path.resolve().relative_to(self.root)
-'''
+"""
 SOLUTION = '''
 import os
 LIMIT = compute(the_limit_of_everything)

@@ -22,7 +22,9 @@ def test_starter_that_does_not_compile(gate):
     assert gate.broken("02", "starter holds no answer").startswith(
         "src/findex/index.py can't be parsed: expected ':', line 10"
     )
-    assert gate.broken("02", "first red is exact").startswith("Chapter 02: src/findex/index.py can't be parsed")
+    assert gate.broken("02", "first red is exact").startswith(
+        "Chapter 02: src/findex/index.py can't be parsed"
+    )
     gate.true("02", "handouts agree")
 
 
@@ -127,7 +129,9 @@ def test_installed_course_off_its_pins(gate, tiny_history, monkeypatch):
     """What keeps an installed course from running is a false claim of the gate."""
     write_pins(load_course(gate.folder), {**tiny_history.checkpoints, "00": "0" * 40})
     monkeypatch.setattr(Course, "installed", True)
-    assert gate.false("", "pins") == "The installed course tiny is not what was pinned: checkpoints 00 differ."
+    assert (
+        gate.false("", "pins") == "The installed course tiny is not what was pinned: checkpoints 00 differ."
+    )
 
 
 def test_contents_that_are_never_the_same(gate):
