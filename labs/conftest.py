@@ -18,16 +18,7 @@ from course.stages import stage_tree
 from course.trees import Tree, practice_tree, target_tree, write_tree
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --tree."""
-    parser.addoption(
-        "--tree",
-        default="target",
-        metavar="target|starter|LAB",
-        help="what the lab tests judge: the reference, the starter, or the state with the labs to LAB done",
-    )
+LAST = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,14 +46,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(closing.LabCount(folder / "pyproject.toml"), "course-lab-count")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the chapters that the chosen tree does not hold."""
+    folder = collection_path.name if collection_path.parent == Path(__file__).parent else ""
+    return True if folder.isdigit() and int(folder) > int(config.stash[LAST]) else None
+
+
 def _chosen_tree(course: Course, config: pytest.Config) -> Tree:
     wanted = config.getoption("--tree")
     if wanted == "target":
-        return target_tree(course, course.chapters[-1])
-    if wanted == "starter":
-        return practice_tree(course, _named_chapter(course, config))
-    chapter, lab = course.lab(wanted)
-    return stage_tree(course, chapter, lab.id)
+        chapter = course.chapters[-1]
+        tree = target_tree(course, chapter)
+    elif wanted == "starter":
+        chapter = _named_chapter(course, config)
+        tree = practice_tree(course, chapter)
+    else:
+        chapter, lab = course.lab(wanted)
+        tree = stage_tree(course, chapter, lab.id)
+    config.stash[LAST] = chapter.id
+    return tree
 
 
 def _named_chapter(course: Course, config: pytest.Config) -> Chapter:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from course.catalog import Course, load_course
@@ -221,6 +220,8 @@ def git() -> Callable[..., list[str]]:
 @pytest.fixture
 def terminal() -> Iterator[Callable[..., Any]]:
     """Start `course` in a pseudo-terminal: `terminal("quiz", cwd=…)` gives what pexpect spawned."""
+    import pexpect
+
     spawned = []
 
     def start(
@@ -254,6 +255,8 @@ def ended() -> Callable[[Any], Ran]:
     """Read a pseudo-terminal to its end; give the exit status and the rest of what was shown."""
 
     def read(child: Any) -> Ran:
+        import pexpect
+
         child.expect(pexpect.EOF)
         child.wait()
         return Ran(child.exitstatus, child.before.replace("\r\n", "\n"), "")

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 
-import pexpect
 import pytest
 
 from course.console import Output
@@ -128,5 +127,7 @@ def test_every_plain_sign_is_there_for_a_narrow_output():
 def test_no_color_still_asks_a_person():
     """NO_COLOR is about looks only: a person at a terminal is asked all the same."""
     code = "from course.console import Output; print(Output().is_terminal, Output().can_ask)"
+    import pexpect
+
     shown = pexpect.run(shlex.join([sys.executable, "-c", code]), env={**os.environ, "NO_COLOR": "1"})
     assert shown.split() == [b"True", b"True"]
