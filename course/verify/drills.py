@@ -11,8 +11,6 @@ from course.catalog import Chapter
 from course.drill.drill import DrillResult, Verdict
 from course.drill.faults import Form, chapter_faults
 from course.drill.series import REFERENCE, Series, Subject, default_workers
-from course.labs import count_lab
-from course.outcome import Status
 from course.trees import lab_tests, read_tree, write_tree
 from course.verify.bench import Workbench
 from course.verify.claim import Claim, ClaimFalse, claim_about, counted
@@ -53,11 +51,8 @@ def other_is_green(bench: Workbench, chapter: Chapter, folder: Path) -> str:
     run = bench.run(chapter, _other_tree(bench, chapter, folder), list(lab_tests(chapter)))
     if red := what_is_red(run):
         raise ClaimFalse(red)
-    for lab in chapter.manifest.lab:
-        outcome = count_lab(lab, run)
-        if outcome.status is not Status.PASSED:
-            raise ClaimFalse(outcome.line)
-    return f"{chapter.test_count}/{chapter.test_count} and {len(run.tests) - chapter.test_count} extra"
+    extra = len(run.of_marker(chapter.extra_marker))
+    return f"{len(run.tests) - extra}/{chapter.test_count}, {extra} extra"
 
 
 def _results(bench: Workbench, chapter: Chapter) -> list[DrillResult]:

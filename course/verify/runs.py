@@ -89,8 +89,9 @@ def _demand_scaffold(test: TestOutcome, messages: set[str]) -> None:
 
 def starter_is_scaffold(bench: Workbench, chapter: Chapter) -> str:
     """Before any lab is done, the first shows its own scaffold, the others that of some lab."""
-    _demand_stage(chapter, _starter_run(bench, chapter), done=0)
-    return f"{counted(chapter.test_count, 'test')} red"
+    run = _starter_run(bench, chapter)
+    _demand_stage(chapter, run, done=0)
+    return f"{counted(len(run.tests), 'test')} red"
 
 
 def stage_is_done(bench: Workbench, chapter: Chapter, lab_id: str) -> str:
@@ -129,10 +130,8 @@ def reference_is_green(bench: Workbench, chapter: Chapter) -> str:
     _demand_green(run)
     for test in run.tests:
         _demand_markers(chapter, test)
-    for lab in chapter.manifest.lab:
-        _tests_of(lab, run)
-    extra = sum(chapter.extra_marker in test.markers for test in run.tests)
-    return f"{chapter.test_count}/{chapter.test_count}, {extra} extra"
+    passed = sum(len(_tests_of(lab, run)) for lab in chapter.manifest.lab)
+    return f"{passed}/{chapter.test_count}, {len(run.of_marker(chapter.extra_marker))} extra"
 
 
 def _demand_markers(chapter: Chapter, test: TestOutcome) -> None:

@@ -170,7 +170,7 @@ def test_implementations_by_others(others):
     assert others.false("01", "implementation red is green").startswith(
         "test_tokenize_case: AssertionError: "
     )
-    assert others.true("01", "implementation frozen is green") == "4/4 and 0 extra"
+    assert others.true("01", "implementation frozen is green") == "4/4, 0 extra"
     assert others.false("01", "verdict on frozen") == (
         "01.2-any-word is escaped, killed by none (stayed green: test_find_every_word), "
         "on the reference by test_find_every_word"

@@ -163,6 +163,14 @@ def test_foundation_chapter_without_tests(gate):
     assert gate.false("00", "own tests are green") == "no test was found"
 
 
+def test_chapter_without_tests(gate):
+    """Where no test is found the reference is not green, and nothing is steady."""
+    for file in (gate.folder / "labs/02").glob("test_*.py"):
+        gate.write(f"labs/02/{file.name}", "")
+    assert gate.false("02", REFERENCE) == "no test was found"
+    assert gate.broken("02", STEADY) == "no test was found"
+
+
 def test_run_that_cannot_be_trusted(gate):
     """Where pytest itself doesn't run nothing is said of the tests: BROKEN, for each claim that needs the run."""
     gate.change("starters/_project/pyproject.toml.jinja", ('"--strict-markers"', '"--no-such-option"'))

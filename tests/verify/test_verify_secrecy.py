@@ -79,6 +79,14 @@ def test_solution_that_adds_nothing(gate):
     )
 
 
+def test_solution_that_cannot_be_parsed(gate):
+    """What the answers are can't be said of a solution with a syntax error: BROKEN."""
+    gate.change("solutions/02/src/findex/index.py", ("import re\n", "import re re\n"))
+    told = "the solution can't be parsed: "
+    assert gate.broken("02", "starter holds no answer").startswith(told)
+    assert gate.broken("02", "hints hold no answer").startswith(told)
+
+
 def test_hint_with_an_answer(gate):
     """A hint spells out no line of the reference, nor a longer piece of one set as code."""
     gate.change(HINTS, ("A word may occur more than once;", f"Write `{ANSWER}`;"))

@@ -104,6 +104,13 @@ def test_command_that_does_not_run(case, gate):
     assert gate.false("01", COMMANDS).startswith(f"`{line}` {told}")
 
 
+def test_command_that_does_not_end(gate, monkeypatch):
+    """A line that goes on is ended, and told."""
+    monkeypatch.setattr("course.verify.blocks._DEADLINE", 0.3)
+    blocks(gate, "```bash\nsleep 60\n```\n")
+    assert gate.false("01", COMMANDS) == "`sleep 60` did not end within 0.3 s"
+
+
 def test_commands_of_a_foundation_chapter(gate):
     """A chapter without labs has its commands run in the practice that comes next, which holds its tests."""
     blocks(
