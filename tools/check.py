@@ -68,7 +68,7 @@ def library() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder).resolve() / "reference"
         last = re.findall(r'"(\d+)"', (ROOT / "checkpoints" / "course.toml").read_text("utf-8"))[-1]
-        run(sys.executable, "-m", "course", "checkpoint", last, "--export", tree)
+        run(sys.executable, "-m", "course", "checkpoint", last, "--export", tree, "--json")
         run(tool("mypy"), "--strict", "--config-file=", "src", cwd=tree)
         config = ROOT / "tools" / "library.importlinter.ini"
         run(

@@ -32,6 +32,11 @@ class Mutant:
     killed: bool
     change: str = ""
 
+    def is_of(self, lines: frozenset[str]) -> bool:
+        """Whether a survivor changes nothing but these lines."""
+        taken = {line[2:] for line in self.change.splitlines() if line.startswith("- ")}
+        return bool(taken) and taken <= lines
+
 
 def teaching_files(chapter: str) -> list[str]:
     """The files that a chapter's manifest says learners edit."""
@@ -96,12 +101,25 @@ def untouched(chapter: str) -> frozenset[str]:
     """
     same: set[str] = set()
     for file in teaching_files(chapter):
-        before = [ROOT / "solutions" / one / file for one in sorted(_chapters()) if one < chapter]
-        before = [path for path in before if path.is_file()]
-        if before:
-            now, old = _functions(ROOT / "solutions" / chapter / file), _functions(before[-1])
+        before = _before(chapter, file)
+        if before is not None:
+            now, old = _functions(ROOT / "solutions" / chapter / file), _functions(before)
             same |= {name for name, text in now.items() if old.get(name) == text}
     return frozenset(same)
+
+
+def parents_lines(chapter: str) -> frozenset[str]:
+    """The lines of teaching files that the parent has too: what survives there is an earlier chapter's."""
+    files = [_before(chapter, file) for file in teaching_files(chapter)]
+    texts = [file.read_text("utf-8") for file in files if file is not None]
+    return frozenset(line.strip() for text in texts for line in text.splitlines())
+
+
+def _before(chapter: str, file: str) -> Path | None:
+    """A teaching file as an earlier chapter left it."""
+    paths = [ROOT / "solutions" / one / file for one in sorted(_chapters()) if one < chapter]
+    found = [path for path in paths if path.is_file()]
+    return found[-1] if found else None
 
 
 def _chapters() -> list[str]:
@@ -148,7 +166,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="course-mutation-") as folder:
         tree = prepare(options.chapter, Path(folder).resolve(), counted=options.counted)
         same = untouched(options.chapter)
-        every = [one for one in mutants(tree) if place(one) not in same]
+        old = parents_lines(options.chapter)
+        every = [one for one in mutants(tree) if place(one) not in same and not one.is_of(old)]
     excused = reviewed(options.chapter)
     survivors = [one for one in every if not one.killed and (place(one), one.change) not in excused]
     counted = sum(one.killed for one in every) + len(survivors)
