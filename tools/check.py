@@ -74,7 +74,6 @@ def library() -> None:
         run(
             tool("lint-imports"),
             "--no-cache",
-            "--config",
             config,
             cwd=tree,
             env={"PYTHONPATH": str(tree / "src")},
