@@ -719,3 +719,16 @@ async def test_a_large_context_is_not_trimmed(tmp_path: Path) -> None:
     write(tmp_path / "AGENTS.md", "rule\n" * 50_000)
     catalog = await resources.discover_resources([tmp_path])
     assert len(resources.format_resource_context(catalog, [])) == len("# Pi resources\n\n") + 5 * 50_000 - 1
+
+
+def test_refusals_without_a_file_of_their_own_say_what_they_are_about() -> None:
+    """A missing argument and a foreign skill are told with a source, as every refusal is."""
+    template = resources.TemplateResource("greet", "/made/up/greet.md", "/made/up", "Hello {{who}}")
+    with pytest.raises(resources.ResourceError) as missing:
+        resources.render_template(template, {})
+    stranger = resources.ActivatedSkill("x", "a skill", "/made/up/SKILL.md", "/made/up", "text", [])
+    with pytest.raises(resources.ResourceError) as foreign:
+        resources.format_resource_context(resources.ResourceCatalog([], [], [], []), [stranger])
+    for caught in (missing, foreign):
+        assert isinstance(caught.value.source, str)
+        assert caught.value.source
