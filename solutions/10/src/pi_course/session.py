@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -31,10 +32,6 @@ class SessionTreeError(Exception):
 
 class SessionFileError(Exception):
     """A session file holds a line that is no entry; the text says which file, which line and why."""
-
-    def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}, line {line}: {problem}")
-        self.path, self.line = path, line
 
 
 @dataclass(slots=True)
@@ -102,8 +99,7 @@ class InMemorySessionStore:
 class JsonlSessionStore:
     """A store in a file of one JSON line an entry, safe to share between tasks, stores and processes.
 
-    A missing file is an empty session. With `durable` an append returns when the disk has it. A cancelled
-    append may still be made.
+    A missing file is empty. A `durable` append returns when the disk has it. A cancelled one may still be made.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = False) -> None:
@@ -115,10 +111,7 @@ class JsonlSessionStore:
         return await asyncio.to_thread(self._read)
 
     async def append(self, entry: SessionEntry) -> None:
-        """Add one line, or leave the file as it was.
-
-        SessionFileError after a bad or torn line, TypeError or ValueError for what would not read back equal.
-        """
+        """Add one line, or raise (SessionFileError, OSError, ValueError, TypeError) and have changed nothing."""
         await asyncio.to_thread(self._write, _checked(entry))
 
     def _read(self) -> list[SessionEntry]:
@@ -140,16 +133,12 @@ class JsonlSessionStore:
             except (ValueError, RecursionError) as error:
                 what = "the last line is torn" if number == torn else "no session entry"
                 why = getattr(error, "msg", error)
-                raise SessionFileError(self._path, number, f"{what}: {why}") from error
+                raise SessionFileError(f"{self._path}, line {number}: {what}: {why}") from error
         return entries
 
     def _write(self, entry: SessionEntry) -> None:
         line = _to_line(entry)
-        try:
-            file = FileIO(self._path, "a+")
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{self._path}: the folder {self._path.parent} does not exist") from error
-        with file, _locked(file, exclusive=True):
+        with FileIO(self._path, "a+") as file, _locked(file, exclusive=True):
             size = os.fstat(file.fileno()).st_size
             if self._lacks_newline(file, size):
                 line = b"\n" + line
@@ -189,20 +178,29 @@ def path_to(entries: Sequence[SessionEntry], leaf_id: str) -> list[SessionEntry]
 
     SessionTreeError names the id: one given twice anywhere, an unknown leaf, a missing parent, a cycle.
     """
-    by_id: dict[str, SessionEntry] = {}
-    for entry in entries:
-        if entry.id in by_id:
-            raise SessionTreeError(f"entry id {entry.id!r} is there twice")
-        by_id[entry.id] = entry
-    if leaf_id not in by_id:
-        raise SessionTreeError(f"there is no entry {leaf_id!r} to be the leaf")
-    path = [by_id[leaf_id]]
-    while (parent_id := path[-1].parent_id) is not None:
-        if parent_id not in by_id:
-            raise SessionTreeError(f"entry {path[-1].id!r} has a parent {parent_id!r} that is not there")
+    ids = [entry.id for entry in entries]
+    if len(set(ids)) < len(ids):
+        raise SessionTreeError(f"entry id {Counter(ids).most_common(1)[0][0]!r} is there twice")
+    path: list[SessionEntry] = []
+    wanted: str | None = leaf_id
+    for entry in reversed(entries):  # what is only appended to has each parent before its children
+        if entry.id == wanted:
+            path.append(entry)
+            wanted = entry.parent_id
+    return path[::-1] if wanted is None else _path_in_any_order(dict(zip(ids, entries, strict=True)), leaf_id)
+
+
+def _path_in_any_order(by_id: dict[str, SessionEntry], leaf_id: str) -> list[SessionEntry]:
+    path: list[SessionEntry] = []
+    wanted: str | None = leaf_id
+    while wanted is not None:
+        if wanted not in by_id:
+            child = f", the parent of {path[-1].id!r}" if path else ""
+            raise SessionTreeError(f"there is no entry {wanted!r}{child}")
         if len(path) == len(by_id):
-            raise SessionTreeError(f"entry {parent_id!r} is an ancestor of itself")
-        path.append(by_id[parent_id])
+            raise SessionTreeError(f"entry {wanted!r} is an ancestor of itself")
+        path.append(by_id[wanted])
+        wanted = path[-1].parent_id
     return path[::-1]
 
 
