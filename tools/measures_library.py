@@ -44,7 +44,7 @@ def measures() -> Iterator[tuple[str, float, str, float]]:
 
 
 def growth(prepare: Callable[[int], Callable[[], object]]) -> float:
-    """Compare the work on 2n with the work on n: the mean of the doublings from the small size to the large."""
+    """Compare the work on 2n with the work on n: the mean of the doublings up to the large size."""
     small, large = prepare(SMALL), prepare(LARGE)
     return statistics.median((seconds(large) / seconds(small)) ** (1 / DOUBLINGS) for _ in range(PAIRS))
 
@@ -102,7 +102,7 @@ def following_a_path(size: int) -> Callable[[], object]:
     for place in range(size):
         entries.append(MetadataEntry(str(place), parent, place, None))
         parent = entries[-1].id
-    return lambda: [path_to(entries, parent or "") for _ in range(10)]
+    return lambda: [path_to(entries, parent or "") for _ in range(3)]
 
 
 def building_a_context(size: int) -> Callable[[], object]:

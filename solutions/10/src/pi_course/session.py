@@ -99,7 +99,8 @@ class InMemorySessionStore:
 class JsonlSessionStore:
     """A store in a file of one JSON line an entry, safe to share between tasks, stores and processes.
 
-    A missing file is empty. A `durable` append returns when the disk has it. A cancelled one may still be made.
+    A missing file is empty. A `durable` append returns when the disk has it.
+    A cancelled one may still be made.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = False) -> None:
@@ -111,7 +112,7 @@ class JsonlSessionStore:
         return await asyncio.to_thread(self._read)
 
     async def append(self, entry: SessionEntry) -> None:
-        """Add one line, or raise (SessionFileError, OSError, ValueError, TypeError) and have changed nothing."""
+        """Add one line, or raise SessionFileError, OSError, ValueError or TypeError and change nothing."""
         await asyncio.to_thread(self._write, _checked(entry))
 
     def _read(self) -> list[SessionEntry]:
