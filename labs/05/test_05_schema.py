@@ -177,7 +177,11 @@ def test_arguments_are_an_object(arguments: Any) -> None:
     assert "$:" in str(caught.value)
 
 
-@pytest.mark.parametrize("arguments", [{1: "a"}, {"a": {1, 2}}, {"a": [object()]}, {"a": b"x"}], ids=repr)
+@pytest.mark.parametrize(
+    "arguments",
+    [{1: "a"}, {"a": {1, 2}}, {"a": [object()]}, {"a": b"x"}],
+    ids=["number as key", "set", "object", "bytes"],
+)
 def test_arguments_are_json(arguments: Any) -> None:
     """What JSON cannot say, such as a key that is a number, is a `ToolArgumentError`, not a crash."""
     with pytest.raises(schema.ToolArgumentError):
