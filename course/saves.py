@@ -37,7 +37,7 @@ def _notices(folders: Sequence[Path], stop: threading.Event) -> Iterator[None]:
                 rust_timeout=int(_LOOK * 1000),
                 yield_on_timeout=True,
                 stop_event=stop,
-                raise_interrupt=False,
+                raise_interrupt=True,
             ):
                 yield
         except (OSError, RuntimeError):

@@ -38,6 +38,11 @@ def try_by_hand(request: Request, fault: Fault) -> int:
 
 def _begin(request: Request, fault: Fault, step: Step) -> None:
     output = request.output
+    if not output.can_ask:
+        raise InputError(
+            "A fault is made by hand in a terminal.",
+            f"Run it there; `course drill {fault.name}` asks nobody.",
+        )
     output.line(step.outcome.line, "green")
     output.lines(explanation(fault, request.language))
     if fault.patch is not None:
@@ -60,7 +65,7 @@ def _tell(request: Request, fault: Fault, step: Step) -> None:
         )
     elif step.kind == "restored":
         output.line(outcome.line, "green")
-        output.line("Restored. Both are in the evidence; `course record` prints them.", "bold")
+        output.line("Restored. The red and the green are kept as evidence.", "bold")
     else:
         output.line(f"{outcome.line}", "yellow")
         output.line(_TOLD[step.kind])

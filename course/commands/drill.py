@@ -127,6 +127,7 @@ def _drill(
         baseline = series.baseline()
         if not quiet:
             _tell_baseline(request, chapter, subject, baseline)
+            _tell_left_out(request, faults, subject)
         for result in series.run(planned, baseline, pool):
             _keep(request, result)
             yield result
@@ -137,6 +138,13 @@ def _tell_baseline(request: Request, chapter: Chapter, subject: Subject, baselin
     request.output.line(
         f"Chapter {chapter.id} · breaking {subject.name} · green without a fault: {labs}", "bold"
     )
+
+
+def _tell_left_out(request: Request, faults: list[Fault], subject: Subject) -> None:
+    """Name the faults that have no form for this code: they are edits of the reference's own lines."""
+    left_out = [fault.name for fault in faults if not set(fault.forms) & set(subject.forms)]
+    if left_out:
+        request.output.line(f"not for {subject.name}, an edit of the reference: {', '.join(left_out)}", "dim")
 
 
 def _keep(request: Request, result: DrillResult) -> None:

@@ -10,6 +10,7 @@ import click
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.errors import InputError
+from course.git import Git
 from course.history import History, open_history, parent_commit
 from course.placement import Destination, check_destination
 from course.practice import Start, find_practice, make_practice, start_commit
@@ -66,6 +67,11 @@ def _next_commands(chapter: Chapter, destination: Destination) -> list[str]:
     return [*way, command_line("pytest", "-m", chapter.manifest.lab[0].marker)]
 
 
+def _is_ignored(outer: Path, folder: Path) -> bool:
+    """Whether the repository around it knows already that the practice is none of its business."""
+    return Git(outer).succeeds("check-ignore", "--quiet", "--no-index", str(folder))
+
+
 def _tell(request: Request, chapter: Chapter, destination: Destination, language: str) -> None:
     output = request.output
     lab = chapter.manifest.lab[0]
@@ -74,7 +80,7 @@ def _tell(request: Request, chapter: Chapter, destination: Destination, language
     output.line(f"  in     {destination.folder}")
     output.line(f"  edit   {', '.join(chapter.manifest.teaching_files)}")
     output.line(f"  first  {pick(chapter.manifest.first_step or {}, language)}")
-    if destination.outer is not None:
+    if destination.outer is not None and not _is_ignored(destination.outer, destination.folder):
         output.line(
             f"  note   it lies inside the repository {destination.outer}: `git add` there would take it in "
             "as an embedded repository; add it to that repository's .gitignore.",

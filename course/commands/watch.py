@@ -123,10 +123,10 @@ class _Screen:
             self._output.line(error.message, "yellow")
 
     def _drill(self) -> None:
-        chapter, lab = self._watched.chapter, self._watched.lab
+        chapter = self._watched.chapter
         practice = self._request.require_practice()
         subject = Subject(name=LEARNER, tree=practice.root)
-        self._output.line(f"drilling {lab.id} …", "dim")
+        self._output.line("drilling the solved labs …", "dim")
         try:
             with Series(self._request.course, chapter, subject, 1) as series, ThreadPoolExecutor(1) as pool:
                 baseline = series.baseline()
