@@ -50,7 +50,7 @@ class Watched:
 
     def _watch(self, stop: threading.Event) -> None:
         folders = sorted({file.parent for file in self._files() if file.parent.is_dir()})
-        for state in changes(folders, self.state, stop):
+        for state in changes(folders, self.state, self.state(), stop):
             self._saves.put(state)
 
     def _files(self) -> list[Path]:

@@ -50,7 +50,7 @@ class ByHand:
             )
         injected = False
         ready(Step(kind="before", outcome=before))
-        for state in changes(self._folders(), self._state, self.stop):
+        for state in changes(self._folders(), self._state, original, self.stop):
             outcome = self._check()
             if state == original:
                 if injected and outcome.status is Status.PASSED:
