@@ -17,7 +17,7 @@ _LOOK = 0.4
 def changes(
     folders: Sequence[Path], state: Callable[[], str], known: str, stop: threading.Event
 ) -> Iterator[str]:
-    """Yield the state each time it differs from the one before, at first from `known`, until `stop` is set."""
+    """Yield the state each time it differs from the last one, first from `known`, until `stop` is set."""
     for _ in _notices(folders, stop):
         now = state()
         if now != known:
