@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -24,6 +25,12 @@ from course.history import History, open_history
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 300
+
+
+def pytest_configure() -> None:
+    """Have Ctrl-C reach the children: a shell that starts the tests in the background has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
