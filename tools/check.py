@@ -18,10 +18,7 @@ BIN = Path(sys.executable).parent
 OTHER_PYTHONS = ("3.12", "3.13")
 ELSEWHERE = [
     "labs",
-    *(
-        f"tests/test_{name}.py"
-        for name in ("units", "stages", "trees", "manifest", "history", "command_check")
-    ),
+    *(f"tests/test_{name}.py" for name in ("units", "stages", "trees", "manifest")),
 ]
 SOURCES = ["course", "tools", "tests", "labs", "starters", "solutions", "checkpoints"]
 
