@@ -10,7 +10,6 @@ import pi_course
 
 def test_package_is_the_one_under_test() -> None:
     """The imported package lies in this tree's own `src`, not in some installed copy."""
-    tree = Path(__file__).resolve().parent.parent
     own = Path(__file__).resolve().parent.parent / "src"
     found = Path(pi_course.__file__).resolve()
     assert found.parts[-3:] == ("src", "pi_course", "__init__.py")
