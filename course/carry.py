@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from course.git import Git, GitError
 from course.history import History, export_commit
 from course.judge import TestRun
 from course.labs import run_tests, teaching_modules
+from course.leftovers import temporary_folder
 from course.outcome import Status
 from course.practice import START_REF, Practice
 from course.trees import starter_tree, write_tree
@@ -33,11 +32,10 @@ class Carried:
     chapter: Chapter
 
 
-def carried_files(course: Course, history: History, practice: Practice, chapter: Chapter) -> Carried:
-    """The learner's files that stand for the chapter before `chapter`, proven by a fresh run.
+def carried_files(course: Course, practice: Practice, chapter: Chapter) -> Carried:
+    """The learner's files that stand for the chapter before `chapter`, not proven yet.
 
-    The run is made on the parent's tree with the course's own tests, so that changed tests prove nothing.
-    Raises InputError where the practice is not of the parent, CarryError where a test is red.
+    Raises InputError where the practice is not of the parent, CarryError where a file is missing.
     """
     parent = course.parent(chapter)
     if parent is None or practice.chapter != parent.id or practice.course != course.manifest.id:
@@ -47,34 +45,50 @@ def carried_files(course: Course, history: History, practice: Practice, chapter:
             f"Leave --from out to start chapter {chapter.id} from the reference.",
         )
     names = [name for one in course.until(parent) if one.is_practice for name in one.manifest.teaching_files]
-    files = {name: (practice.root / name).read_bytes() for name in names if (practice.root / name).is_file()}
-    with _tree_with(history, history.checkpoints[parent.id], files) as tree:
-        run = run_tests(
-            TestRun(
-                tree=tree,
-                package=course.manifest.package,
-                modules=teaching_modules(parent),
-                files=["tests"],
-                deadline=300,
-            )
+    return Carried(files={name: _own(practice, name) for name in names}, chapter=parent)
+
+
+def prove_on_reference(course: Course, history: History, carried: Carried) -> None:
+    """Prove the files by a fresh run on the parent's tree, so that changed tests prove nothing.
+
+    Raises CarryError where a test is red.
+    """
+    with temporary_folder("carry") as folder:
+        tree = folder / "tree"
+        export_commit(history, history.checkpoints[carried.chapter.id], tree)
+        write_tree(carried.files, tree)
+        prove(course, carried, tree)
+
+
+def prove(course: Course, carried: Carried, tree: Path) -> None:
+    """Run every test of the tree that the files lie in. Raises CarryError where one is red."""
+    run = run_tests(
+        TestRun(
+            tree=tree,
+            package=course.manifest.package,
+            modules=teaching_modules(carried.chapter),
+            files=["tests"],
+            deadline=300,
         )
+    )
     if run.status is not Status.PASSED:
         red = next((test for test in run.tests if test.status is not Status.PASSED), None)
         what = run.cause or (f"{red.name} is red" if red is not None else "it is not green")
         raise CarryError(
-            f"Your chapter {parent.id} can't be carried on: {what}.",
+            f"Your chapter {carried.chapter.id} can't be carried on: {what}.",
             "Mend it first, or leave --from out to start from the reference.",
         )
-    return Carried(files=files, chapter=parent)
 
 
-@contextmanager
-def _tree_with(history: History, commit: str, files: dict[str, bytes]) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="course-carry-") as folder:
-        tree = Path(folder).resolve() / "tree"
-        export_commit(history, commit, tree)
-        write_tree(files, tree)
-        yield tree
+def _own(practice: Practice, name: str) -> bytes:
+    try:
+        return (practice.root / name).read_bytes()
+    except OSError as error:
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"can't be read: {error.strerror}"
+        raise CarryError(
+            f"{name} of {practice.root} {what}.",
+            "Mend it first, or leave --from out to start from the reference.",
+        ) from error
 
 
 def carry_into(carried: Carried, chapter: Chapter, history: History) -> Callable[[Path], None]:
@@ -105,8 +119,8 @@ def _merged(history: History, carried: Carried, name: str, folder: Path) -> byte
 
     Raises InputError where both changed the same lines.
     """
-    with tempfile.TemporaryDirectory(prefix="course-merge-") as place:
-        paths = [Path(place, which) for which in ("yours", "parent", "starter")]
+    with temporary_folder("merge") as place:
+        paths = [place / which for which in ("yours", "parent", "starter")]
         base = Git(history.repository).run("show", f"{history.checkpoints[carried.chapter.id]}:{name}")
         texts = [carried.files[name], base.encode() + b"\n", (folder / name).read_bytes()]
         for path, data in zip(paths, texts, strict=True):

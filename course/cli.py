@@ -9,13 +9,18 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
+from typing import NoReturn
 
 import click
 
 from course import __version__
 from course.errors import CourseError, InputError
+
+_SIGPIPE = 13
 
 COMMANDS = {
     "list": "Show chapters and labs, and progress inside a practice.",
@@ -34,6 +39,8 @@ COMMANDS = {
     "transfer": "Judge your own transfer test of a chapter.",
     "record": "Print a practice's acceptance record, from fresh runs.",
     "verify": "Prove the course: the author's gate.",
+    "new": "Begin a new course, or a new chapter of this one.",
+    "build": "Build a wheel of the course: whole, or for a class without the answers.",
     "pin": "Renew the pinned commit ids of the checkpoints.",
 }
 
@@ -65,7 +72,10 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="course", message="%(prog)s %(version)s")
 @click.option("-C", "directory", metavar="DIR", help="Run as if started in DIR.")
 @click.option(
-    "--course", "course_folder", metavar="DIR", help="The course's top folder, if not found by itself."
+    "--course",
+    "course_folder",
+    metavar="DIR",
+    help="A course's top folder, or an installed one's name.",
 )
 @click.option("--lang", metavar="en|zh", help="Language of the course's contents.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of the engine's own failures.")
@@ -83,8 +93,31 @@ def cli(
         ctx.exit(2)
 
 
+class Ended(BaseException):
+    """A signal told the process to end; raised, so that children are ended and what is half made removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    if "course.process" in sys.modules:
+        sys.modules["course.process"].end_all()
+    raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+
+
+def _heed_signals() -> None:
+    """On these signals end in order and at once, runs under way killed; what nohup ignores stays ignored."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _end)
+
+
 def main() -> None:
     """Run the command and end the process with its status."""
+    _heed_signals()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
@@ -121,8 +154,10 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         return _tell(error.message, error.hint, error.exit_status)
     except (BrokenPipeError, SystemExit):
-        # Rich and click end so where the reader of a pipe has gone: it has read what it wanted.
-        return 0
+        # Rich and click end so where the reader of a pipe has gone: the verdict was not told.
+        return 128 + _SIGPIPE
+    except Ended as ended:
+        return 128 + ended.signal
     except OSError as error:
         return _os_failure(error, verbose)
     except Exception as error:  # noqa: BLE001 - the edge: a fault of the engine is one sentence too

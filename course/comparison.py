@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from course.catalog import Chapter, Course
 from course.git import Git
 from course.history import History, parent_commit
+from course.leftovers import temporary_folder
 
 _NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name of the empty tree
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=3")
@@ -23,13 +23,13 @@ def reference_diff(course: Course, history: History, chapter: Chapter) -> str:
 def own_diff(history: History, chapter: Chapter, practice: Path) -> str:
     """From the learner's teaching files, under `mine/`, to the target's, under `reference/`."""
     git, target = Git(history.repository), history.checkpoints[chapter.id]
-    with tempfile.TemporaryDirectory(prefix="course-mine-") as folder:
-        objects = Path(folder, "objects")
+    with temporary_folder("mine") as folder:
+        objects = folder / "objects"
         objects.mkdir()
         env = {
             "GIT_OBJECT_DIRECTORY": str(objects),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(history.repository / "objects"),
-            "GIT_INDEX_FILE": str(Path(folder, "index")),
+            "GIT_INDEX_FILE": str(folder / "index"),
         }
         for name in chapter.manifest.teaching_files:
             file = practice / name

@@ -161,11 +161,19 @@ def _console(stream: IO[str]) -> Console:
     if isinstance(stream, io.TextIOWrapper) and stream.errors != _ERRORS:
         stream.reconfigure(errors=_ERRORS)
     styled = _is_terminal(stream) and not os.environ.get("NO_COLOR")
-    width = None if _is_terminal(stream) or os.environ.get("COLUMNS", "").isdigit() else 100
+    width = _width(stream)
     return Console(
         file=stream, highlight=False, emoji=False, markup=False, width=width, legacy_windows=False,
         force_terminal=styled,
     )  # fmt: skip
+
+
+def _width(stream: IO[str]) -> int | None:
+    """How many columns to use; None lets Rich find out. A COLUMNS of 0 is as good as none."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return int(columns)
+    return None if _is_terminal(stream) and not columns.isdigit() else 100
 
 
 def _pager_program() -> str | None:

@@ -6,7 +6,6 @@ import codecs
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from course.catalog import Chapter, Course
 from course.errors import EnvironmentFault, InputError
+from course.leftovers import temporary_folder
 from course.process import child_environment, kill_group, start_process
 
 _PLAYER = Path(__file__).with_name("player.py")
@@ -55,8 +55,8 @@ def require_demo(course: Course, chapter: Chapter) -> Path:
 
 def play_demo(demo: Demo, show: Callable[[str], None]) -> DemoFailure | None:
     """Play a demo, handing its output to `show` as it comes. Raises EnvironmentFault."""
-    with tempfile.TemporaryDirectory(prefix="course-demo-") as folder:
-        report = Path(folder) / "report.json"
+    with temporary_folder("demo") as folder:
+        report = folder / "report.json"
         settings = {
             "tree": str(demo.tree.resolve()),
             "package": demo.package,

@@ -18,10 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from course import __version__
+from course.errors import EnvironmentFault
 from course.outcome import LabOutcome
 from course.practice import Practice
 
 FORMAT = 1
+
+
+class EvidenceError(EnvironmentFault):
+    """The evidence can't be written."""
 
 
 class Evidence:
@@ -29,19 +34,29 @@ class Evidence:
 
     def __init__(self, practice: Practice) -> None:
         self.file = practice.state / "evidence.jsonl"
-        self._root = practice.root
 
-    def add(self, kind: str, teaching_files: Sequence[str], **facts: Any) -> None:
-        """Append one line: its kind, the facts, and what they hold for. Raises OSError."""
+    def add(self, kind: str, teaching: str, **facts: Any) -> None:
+        """Append one line: its kind, the facts, and the hash of the teaching files that they hold for.
+
+        Raises EvidenceError where it can't be written; a verdict is worth telling all the same.
+        """
         entry = {
             "format": FORMAT,
             "kind": kind,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "teaching": teaching_hash(self._root, teaching_files),
+            "teaching": teaching,
             "versions": versions(),
             **facts,
         }
         line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        try:
+            self._append(line)
+        except OSError as error:
+            raise EvidenceError(
+                f"{self.file} can't be written: {error.strerror}; what was seen is not recorded."
+            ) from error
+
+    def _append(self, line: bytes) -> None:
         self.file.parent.mkdir(exist_ok=True)
         descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
@@ -58,7 +73,7 @@ class Evidence:
         """Every whole line, oldest first; torn and foreign ones are passed over."""
         try:
             lines = self.file.read_bytes().split(b"\n")
-        except FileNotFoundError:
+        except OSError:
             return []
         return [entry for line in lines if (entry := _parsed(line)) is not None]
 

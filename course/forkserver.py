@@ -8,6 +8,7 @@ safe where nothing started a thread.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,6 +17,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
 from typing import Any, NoReturn
@@ -43,15 +45,16 @@ def serve() -> None:
     for line in iter(sys.stdin.buffer.readline, b""):
         request = json.loads(line)
         preload(request["preload"])
-        answer = run_forked(request)
+        answer = run_forked(request, answers.fileno())
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def run_forked(request: dict[str, Any]) -> dict[str, Any]:
+def run_forked(request: dict[str, Any], answers: int) -> dict[str, Any]:
     """Run pytest in a forked child, in a session of its own, and kill it whole at its deadline."""
     begun = time.monotonic()
     pid = os.fork()
     if pid == 0:
+        os.close(answers)
         _run_child(request)
     status, timed_out = _wait(pid, begun + request["deadline"])
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -111,10 +114,21 @@ def _run_child(request: dict[str, Any]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the engine reads why the run ended
         traceback.print_exc()
     finally:
+        with contextlib.suppress(BaseException):
+            _wait_for_leftovers()
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)
+
+
+def _wait_for_leftovers() -> None:
+    """Do what an interpreter does at its end: wait for threads, call what was registered for the exit.
+
+    Both are CPython's own; without them a thread that never ends would pass here and hang plain pytest.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
 
 
 if __name__ == "__main__":

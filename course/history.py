@@ -22,8 +22,8 @@ from course.catalog import Chapter, Course
 from course.errors import EnvironmentFault
 from course.fastimport import Stream
 from course.git import Git
-from course.leftovers import partial_folder, sweep_partials
-from course.pins import check_pins
+from course.leftovers import partial_folder, sweep_partials, temporary_folder
+from course.pins import check_pins, read_pins
 from course.projects import project_files
 from course.stages import stage_tree
 from course.trees import practice_tree, read_template, read_tree, target_tree
@@ -60,7 +60,11 @@ def cache_folder() -> Path:
     chosen = os.environ.get("COURSE_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()
-    folder = Path(platformdirs.user_cache_dir("course-lab-kit", appauthor=False))
+    try:
+        folder = Path(platformdirs.user_cache_dir("course-lab-kit", appauthor=False))
+    except RuntimeError:
+        # So says pathlib of a user without an entry in the system's table.
+        folder = Path()
     if not folder.is_absolute():
         raise EnvironmentFault(
             "There is no home directory to keep the teaching history in.",
@@ -182,12 +186,16 @@ def _write_commits(course: Course, stream: Stream) -> dict[str, dict[str, int]]:
     project = project_files(course)
     parent: int | None = None
     for chapter in course.chapters:
-        if chapter.is_practice:
+        if chapter.is_practice and not _is_withheld(course, chapter):
             for language in course.manifest.languages:
                 tree = practice_tree(course, chapter) | project_files(course, chapter, language)
                 ref = practice_ref(chapter, language)
                 mark = stream.commit(ref, parent, f"Chapter {chapter.id} starter", tree)
                 marks["practices"][practice_key(chapter, language)] = mark
+        if not chapter.given:
+            # What follows has this chapter's target in its tree.
+            break
+        if chapter.is_practice:
             before = parent
             for lab in chapter.manifest.lab:
                 tree = project | stage_tree(course, chapter, lab.id)
@@ -202,11 +210,15 @@ def _write_commits(course: Course, stream: Stream) -> dict[str, dict[str, int]]:
     return marks
 
 
+def _is_withheld(course: Course, chapter: Chapter) -> bool:
+    return course.edition is not None and chapter.id in course.edition.withheld
+
+
 def export_commit(history: History, commit: str, folder: Path) -> None:
     """Write a commit's tree into a new folder, without any repository. Raises CourseError."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="course-index-") as index:
-        git, env = Git(history.repository), {"GIT_INDEX_FILE": str(Path(index, "index"))}
+    with temporary_folder("index") as index:
+        git, env = Git(history.repository), {"GIT_INDEX_FILE": str(index / "index")}
         git.run("read-tree", commit, env=env)
         git.run(f"--work-tree={folder}", "checkout-index", "--all", env=env)
 
@@ -214,4 +226,10 @@ def export_commit(history: History, commit: str, folder: Path) -> None:
 def parent_commit(course: Course, history: History, chapter: Chapter) -> str | None:
     """The commit id where a chapter starts, None for the first."""
     parent = course.parent(chapter)
-    return history.checkpoints[parent.id] if parent is not None else None
+    return checkpoint_commit(course, history, parent) if parent is not None else None
+
+
+def checkpoint_commit(course: Course, history: History, chapter: Chapter) -> str | None:
+    """The commit id where a chapter ends: of one that a learner's edition leaves out, as it is pinned."""
+    built = history.checkpoints.get(chapter.id)
+    return built or (read_pins(course) or {}).get(chapter.id)

@@ -13,6 +13,8 @@ from course.process import Finished
 
 DEADLINE = 60.0
 _PYTEST_BROKEN = (3, 4)
+_INTERNAL = "INTERNALERROR> "
+_DISK_FULL = "[Errno 28] "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +39,7 @@ class TestRun:
 def judge(run: TestRun, finished: Finished, events: list[dict[str, Any]], stack: str) -> RunOutcome:
     """Turn a run's testimony into an outcome."""
     tests = _test_outcomes(events)
-    failures = tuple(
-        _failure(event) for event in events if event["event"] in ("collect_failed", "import_failed")
-    )
+    failures = _failures(events, "collect_failed", "import_failed")
     broken = _why_broken(run, finished, events, failures)
     if broken:
         return RunOutcome(
@@ -80,14 +80,29 @@ def _why_broken(
         return f"{run.package} can't be found in {source}"
     if run.fault is not None and not any(event["event"] == "planted" for event in events):
         return f"the fault {run.fault.stem} could not be planted: {_last_line(finished)}"
-    if end is not None and end["exit"] in _PYTEST_BROKEN and not failures:
+    if end is not None and end["exit"] in _PYTEST_BROKEN and not failures and not _blinding(events):
         return f"pytest itself failed: {_last_line(finished)}"
+    if any(failure.message.startswith(_DISK_FULL) for failure in (*failures, *_failures(events, "phase"))):
+        return "the disk is full; make room and run it again"
     return ""
 
 
+def _failures(events: list[dict[str, Any]], *kinds: str) -> tuple[Failure, ...]:
+    found = [event.get("failure", event) for event in events if event["event"] in kinds]
+    return tuple(_failure(data) for data in found if "types" in data)
+
+
+def _blinding(events: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The call of the tree's own code that ended the process, or closed what pytest needs; the last one."""
+    calls = [event for event in events if event["event"] == "exit" and event["places"]]
+    return calls[-1] if calls else None
+
+
 def _last_line(finished: Finished) -> str:
-    lines = [line for line in (finished.stderr + "\n" + finished.stdout).splitlines() if line.strip()]
-    return lines[-1].strip() if lines else f"status {finished.status}"
+    """What pytest says of its own failure, else the last line that was written."""
+    lines = [line for line in (finished.stdout + "\n" + finished.stderr).splitlines() if line.strip()]
+    own = [line.removeprefix(_INTERNAL) for line in lines if line.startswith(_INTERNAL)]
+    return (own or lines)[-1].strip() if lines else f"status {finished.status}"
 
 
 def _why_ended(
@@ -99,6 +114,9 @@ def _why_ended(
     if finished.timed_out:
         place = _place_in_stack(run, stack)
         return f"it did not end within {run.deadline:g} s{_at(place)}", place
+    if end is not None and end["exit"] in _PYTEST_BROKEN and (call := _blinding(events)) is not None:
+        place = _last_place(call["places"])
+        return f"{call['call']}() closed what pytest needs{_at(place)}", place
     if end is None:
         place = _last_place(exits[-1]["places"]) if exits else None
         call = exits[-1]["call"] if exits else None
@@ -110,6 +128,8 @@ def _why_ended(
         if failures:
             return f"{failures[0].headline}{_at(_own(failures[0]))}", _own(failures[0])
         return "no test was found", None
+    for failure in _failures(events, "collect_failed"):
+        return f"{failure.headline}{_at(_own(failure))}", _own(failure)
     return "", None
 
 

@@ -7,11 +7,10 @@ are none of the engine's business. It stands on HEAD, so that `git show` reads a
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
+from course.leftovers import temporary_folder
 from course.repository import Repository
 from course.snapshot import Snapshot
 
@@ -30,8 +29,8 @@ class Kept:
 def keep(repository: Repository, snapshots: Mapping[str, Snapshot]) -> Kept:
     """Make a commit of HEAD's files, these in their present form, and a ref to it. Raises GitError."""
     head = repository.attempt("rev-parse", "--quiet", "--verify", "HEAD^{commit}")
-    with tempfile.TemporaryDirectory(prefix="course-kept-") as folder:
-        env = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+    with temporary_folder("kept") as folder:
+        env = {"GIT_INDEX_FILE": str(folder / "index")}
         if head is not None:
             repository.run("read-tree", head, env=env)
         known = os.fsencode(repository.run("ls-files", "-z", "--", *snapshots, env=env))

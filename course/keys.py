@@ -14,7 +14,7 @@ def single_keys() -> Iterator[Callable[[float], str]]:
 
     Where standard input is no terminal there are no keys, and the function only waits.
     """
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         yield _wait
     elif os.name == "nt":
         yield _windows_key

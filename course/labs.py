@@ -7,7 +7,6 @@ makes a check quicker than plain pytest, and foreign plugins can't change a verd
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from course.catalog import Chapter, Course
 from course.judge import TestRun, judge
+from course.leftovers import temporary_folder
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, RunOutcome, Status
 from course.process import child_environment
@@ -45,8 +45,8 @@ def lab_run(
 def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
     """Run the tests in a child process, by default a fresh one, and say what came of it."""
     runner = runner or ColdRunner()
-    with tempfile.TemporaryDirectory(prefix="course-run-") as folder:
-        report = Path(folder) / "report.jsonl"
+    with temporary_folder("run") as folder:
+        report = folder / "report.jsonl"
         settings = {
             "report": str(report),
             "tree": str(run.tree.resolve()),
@@ -59,11 +59,11 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
         own = {
             "COURSE_WITNESS": json.dumps(settings),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(Path(folder) / "hypothesis"),
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
         }
         finished = runner.run(
             _arguments(run),
-            cwd=Path(folder) if run.elsewhere else run.tree,
+            cwd=folder if run.elsewhere else run.tree,
             env=child_environment(own),
             deadline=run.deadline,
             tests=[run.tree / file for file in run.files],

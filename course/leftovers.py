@@ -7,6 +7,7 @@ import re
 import secrets
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ _PARTIAL = re.compile(
 )
 _TRIES, _PAUSE = 10, 0.02
 _TOKEN = secrets.token_hex(4)
+_swept: set[str] = set()
 
 
 def partial_name(what: str) -> str:
@@ -25,12 +27,23 @@ def partial_name(what: str) -> str:
 
 
 @contextmanager
-def partial_folder(parent: Path, what: str) -> Iterator[Path]:
+def temporary_folder(what: str) -> Iterator[Path]:
+    """Make a folder for this user only in the system's place; the next one sweeps what a kill left."""
+    parent = Path(tempfile.gettempdir()).resolve()
+    if what not in _swept:
+        _swept.add(what)
+        sweep_partials(parent, what)
+    with partial_folder(parent, what, mode=0o700) as folder:
+        yield folder
+
+
+@contextmanager
+def partial_folder(parent: Path, what: str, *, mode: int = 0o777) -> Iterator[Path]:
     """Make a folder for unfinished work, and remove it in the end, also where Ctrl-C ends the work."""
     # Its name is known before it is there, so that no moment is left in which nobody would remove it.
     folder = parent / f"{partial_name(what)}{secrets.token_hex(4)}"
     try:
-        folder.mkdir()
+        folder.mkdir(mode)
         yield folder
     finally:
         remove_partial(folder)
@@ -42,6 +55,8 @@ def dead_partials(folder: Path, what: str) -> list[Path]:
     for path in folder.iterdir():
         match = _PARTIAL.fullmatch(path.name)
         if match is None or match["what"] != what or match["host"] != _host():
+            continue
+        if hasattr(os, "getuid") and path.lstat().st_uid != os.getuid():
             continue
         mine = int(match["pid"]) == os.getpid()
         if match["token"] != _TOKEN if mine else not _is_alive(int(match["pid"])):

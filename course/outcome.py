@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+_LONGEST = 300
+
 
 class Status(enum.Enum):
     """How a test, a lab or a run ended; FAILED is the learner's red, BROKEN is ours."""
@@ -43,15 +45,27 @@ class Failure:
     assertion_only: bool = False
 
     @property
+    def briefly(self) -> str:
+        """A scaffold's own message, of everything else the headline."""
+        scaffold = self.types[:1] == ("NotImplementedError",) and self.message.strip()
+        return _first_line(self.message) if scaffold else self.headline
+
+    @property
     def headline(self) -> str:
         """The exception as one line: type and the first line of its text."""
-        first = self.message.strip().splitlines()[0] if self.message.strip() else ""
+        first = _first_line(self.message)
         kind = self.types[0] if self.types else "Error"
         if kind == "SystemExit":
             return f"sys.exit({first}) was called"
         if kind == "OSError" and "reading from stdin" in first:
             return "it reads from standard input, where nobody types during a test"
         return f"{kind}: {first}" if first else kind
+
+
+def _first_line(text: str) -> str:
+    """The first line of a text, in bounds; empty where there is none."""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +122,5 @@ class LabOutcome:
             return head
         red = self.cause
         if self.first_red is not None and self.first_red.failure is not None:
-            failure = self.first_red.failure
-            red = failure.message.strip().splitlines()[0] if failure.message.strip() else failure.types[0]
+            red = self.first_red.failure.briefly
         return f"{head} · first red: {red}" if red else head

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from course.errors import EnvironmentFault
 
@@ -22,6 +22,10 @@ _PYTHON = frozenset(
         "PYTHONSAFEPATH", "PYTHONFAULTHANDLER", "PYTHONPROFILEIMPORTTIME", "PYTHONVERBOSE", "PYTHONDEBUG",
     )
 )  # fmt: skip
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+_ending = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +62,7 @@ def run_process(
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begun = time.monotonic()
-        try:
-            process = subprocess.Popen(
-                [str(argument) for argument in arguments],
-                cwd=cwd,
-                env=dict(env) if env is not None else child_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise EnvironmentFault(f"{arguments[0]} can't be started: {error.strerror}.") from error
+        process = _start(arguments, cwd, env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         timed_out = False
         try:
             process.wait(timeout=deadline)
@@ -90,34 +83,57 @@ def start_process(
     arguments: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Start a server that talks over pipes, in a group of its own. Raises EnvironmentFault."""
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    return _start(arguments, cwd, env, **streams)
+
+
+def _start(
+    arguments: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None, **streams: Any
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own. Raises EnvironmentFault."""
+    if _ending:
+        raise EnvironmentFault("The command is ending: nothing is started any more.")
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(argument) for argument in arguments],
             cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            env=dict(env) if env is not None else child_environment(),
             start_new_session=True,
+            **streams,
         )
     except OSError as error:
         raise EnvironmentFault(f"{arguments[0]} can't be started: {error.strerror}.") from error
+    _running.add(process)
+    return process
+
+
+def end_all() -> None:
+    """Kill every process that runs and start no more, because this one was told to end."""
+    global _ending
+    _ending = True
+    for process in list(_running):
+        _signal_group(process)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """End a process and everything that it started in its group, and wait for it."""
-    if os.name == "nt":
-        process.kill()
-    else:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            if process.poll() is None:
-                process.kill()
+    _signal_group(process)
     process.wait()
+    _running.discard(process)
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             pipe.close()
+
+
+def _signal_group(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "nt":
+        process.kill()
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        if process.poll() is None:
+            process.kill()
 
 
 def _text(file: BinaryIO) -> str:

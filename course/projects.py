@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import warnings
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from course.catalog import Chapter, Course
 from course.errors import CourseError
 from course.git import shut_out_user
+from course.leftovers import temporary_folder
 from course.manifest import FORMAT
 from course.trees import Tree, read_template, write_tree
 
@@ -29,8 +29,8 @@ def render_project(template: Tree, answers: dict[str, Any]) -> Tree:
             "The course has no Copier template of the project files.",
             "A course keeps it in starters/_project.",
         )
-    with tempfile.TemporaryDirectory(prefix="course-project-") as folder:
-        source, root = Path(folder, "template"), Path(folder, "project")
+    with temporary_folder("project") as folder:
+        source, root = folder / "template", folder / "project"
         write_tree(template, source)
         copy_project(source, root, answers)
         return {

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import shutil
 import subprocess  # noqa: TID251 - only for its types; processes are started by course.process
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypedDict
 
 from course.errors import EnvironmentFault
+from course.leftovers import temporary_folder
 from course.process import Finished, child_environment, kill_group, run_process, start_process
 
 PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
@@ -68,7 +68,8 @@ class WarmRunner:
     """A server that forks a child for each run; a context manager, one run at a time."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="course-warm-"))
+        self._stack = contextlib.ExitStack()
+        self._folder = self._stack.enter_context(temporary_folder("warm"))
         self._server: subprocess.Popen[bytes] | None = None
         self._preload: list[str] = []
 
@@ -85,7 +86,7 @@ class WarmRunner:
         if self._server is not None:
             kill_group(self._server)
             self._server = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._stack.close()
 
     def learn(self, modules: Sequence[str]) -> None:
         self._preload = sorted({*self._preload, *modules})

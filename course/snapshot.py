@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from course.errors import EnvironmentFault, InputError
-from course.leftovers import partial_name, sweep_partials
+from course.leftovers import partial_folder, sweep_partials
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -94,8 +92,7 @@ def replace(path: Path, seen: Snapshot, data: bytes | None, top: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = top if top.stat().st_dev == path.parent.stat().st_dev else path.parent
     sweep_partials(beside, "reset")
-    work = Path(tempfile.mkdtemp(prefix=partial_name("reset"), dir=beside))
-    try:
+    with partial_folder(beside, "reset", mode=0o700) as work:
         fresh = work / "fresh"
         if data is not None:
             fresh.write_bytes(data)
@@ -108,5 +105,3 @@ def replace(path: Path, seen: Snapshot, data: bytes | None, top: Path) -> None:
                 raise _changed(path)
         if data is not None:
             fresh.replace(path)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from course.catalog import Chapter, Course
 from course.git import GitError
 from course.history import export_commit, open_history
+from course.leftovers import temporary_folder
 from course.practice import START_REF, Practice, start_commit
 from course.repository import Repository
 
@@ -29,7 +28,7 @@ def course_starter_files(course: Course, chapter: Chapter, practice: Practice, n
     languages = course.manifest.languages
     language = practice.language if practice.language in languages else languages[0]
     commit = start_commit(history, chapter, language)
-    with tempfile.TemporaryDirectory(prefix="course-starter-") as folder:
-        tree = Path(folder) / "tree"
+    with temporary_folder("starter") as folder:
+        tree = folder / "tree"
         export_commit(history, commit, tree)
         return {name: (tree / name).read_bytes() if (tree / name).is_file() else None for name in names}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from course.catalog import Chapter, Course
-from course.evidence import Evidence, lab_facts, teaching_hash
+from course.evidence import Evidence, EvidenceError, lab_facts, teaching_hash
 from course.judge import DEADLINE
 from course.labs import count_lab, lab_run, run_tests
 from course.manifest import LabEntry
@@ -20,11 +20,15 @@ from course.saves import changes
 
 
 class Watched:
-    """One practice under watch. `saved` tells of saves; the verdicts are asked for."""
+    """One practice under watch. `saved` tells of saves; the verdicts are asked for.
+
+    `unrecorded` says why the last verdict is not in the evidence, where it is not.
+    """
 
     def __init__(self, course: Course, chapter: Chapter, practice: Practice, runner: Runner) -> None:
         self.chapter = chapter
         self.current = 0
+        self.unrecorded = ""
         self._course = course
         self._practice = practice
         self._runner = runner
@@ -92,6 +96,7 @@ class Watched:
         self.current = (self.current + 1) % len(self.chapter.manifest.lab)
 
     def _run(self, labs: list[LabEntry]) -> list[LabOutcome]:
+        teaching = teaching_hash(self._practice.root, self.chapter.manifest.teaching_files)
         deadline = min(DEADLINE, max(5.0, 10 * self._green_seconds)) if self._green_seconds else DEADLINE / 4
         run = run_tests(
             lab_run(self._course, self.chapter, self._practice.root, labs, deadline=deadline), self._runner
@@ -101,5 +106,8 @@ class Watched:
         outcomes = [count_lab(lab, run) for lab in labs]
         evidence = Evidence(self._practice)
         for lab, outcome in zip(labs, outcomes, strict=True):
-            evidence.add("check", self.chapter.manifest.teaching_files, **lab_facts(outcome, lab.first_red))
+            try:
+                evidence.add("check", teaching, **lab_facts(outcome, lab.first_red))
+            except EvidenceError as error:
+                self.unrecorded = error.message
         return outcomes

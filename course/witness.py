@@ -6,6 +6,7 @@ file is opened anew for each line, because learner code may close any descriptor
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import importlib.machinery
@@ -13,6 +14,7 @@ import importlib.util
 import json
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -24,6 +26,9 @@ from typing import Any, NoReturn
 import pytest
 
 SETTINGS = "COURSE_WITNESS"
+_GRACE = 5.0
+_LONGEST = 4000
+_DESCRIPTORS = 256
 
 
 class FreshLoader(importlib.machinery.SourceFileLoader):
@@ -47,6 +52,7 @@ class Witness:
         self.shuffle: int | None = settings.get("shuffle")
         self._compared: tuple[str, str] | None = None
         self._watchdog: Any = None
+        self._needed: frozenset[int] = frozenset()
         self._loaded = frozenset(sys.modules)
 
     def tell(self, event: str, **data: Any) -> None:
@@ -86,10 +92,18 @@ class Witness:
             faulthandler.dump_traceback_later(
                 max(0.05, 0.85 * (self.until - time.time())), file=self._watchdog
             )
+            self._end_alone(self.until + _GRACE)
+
+    def _end_alone(self, end: float) -> None:
+        """Have this process end by itself where the engine was killed and nobody else ends it."""
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, max(_GRACE, end - time.time()))
 
     def _watch_exits(self) -> None:
         """Testify to what ends or blinds the process from inside, and to the line that does it."""
         leave = os._exit
+        self._needed = frozenset(_open_descriptors())
         for name in ("close", "closerange"):
             setattr(os, name, self._told_first(name, getattr(os, name)))
 
@@ -101,7 +115,7 @@ class Witness:
 
     def _told_first(self, name: str, close: Any) -> Any:
         def tell_and_close(descriptor: int, *more: int) -> None:
-            if descriptor <= 2:
+            if not self._needed.isdisjoint(range(descriptor, more[0] if more else descriptor + 1)):
                 self.tell("exit", places=self._places(_frames(sys._getframe(1))), call=f"os.{name}")
             close(descriptor, *more)
 
@@ -131,6 +145,8 @@ class Witness:
             message = str(error)
         except Exception:  # noqa: BLE001 - a learner's exception may fail to say itself
             message = "(this exception's __str__ failed)"
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]}…"
         places = self._places(
             (f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)
         )
@@ -147,6 +163,8 @@ class Witness:
     def _places(self, frames: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         places = []
         for file, line in frames:
+            if file.startswith("<"):
+                continue
             try:
                 relative = Path(file).resolve().relative_to(self.tree.resolve())
             except (ValueError, OSError):
@@ -237,6 +255,14 @@ def _only_under(source: str, hook: Any) -> Any:
     return finder
 
 
+def _open_descriptors() -> Generator[int]:
+    """What is open now: standard streams, and pytest's own copies of them."""
+    for descriptor in range(_DESCRIPTORS):
+        with contextlib.suppress(OSError):
+            os.fstat(descriptor)
+            yield descriptor
+
+
 def _frames(frame: FrameType | None) -> list[tuple[str, int]]:
     frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_stack(frame)]
     return frames[::-1]
@@ -259,7 +285,7 @@ def _shown(value: object) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take the stand, where the engine asked for it."""
-    settings = os.environ.get(SETTINGS)
+    settings = os.environ.pop(SETTINGS, None)
     if settings is not None:
         witness = Witness(json.loads(settings))
         config.pluginmanager.register(witness, "course-witness")

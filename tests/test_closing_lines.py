@@ -219,12 +219,12 @@ def test_broken_file_of_the_learners_own_stops_no_lab(closing, practice, done):
 
 
 def test_exceptions_of_any_kind_are_told_in_one_line(closing, practice):
-    """A red is the first line of the exception's text; its type where it has none or can't say it."""
+    """A red is the exception's type and the first line of its text, where it has one and can say it."""
     cases = {
-        'raise ValueError("first\\nsecond")': "first",
+        'raise ValueError("first\\nsecond")': "ValueError: first",
         "raise KeyError": "KeyError",
         "raise type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})": "Odd",
-        "raise SystemExit('bye')": "bye",
+        "raise SystemExit('bye')": "SystemExit: bye",
     }
     original = (practice / FILE).read_text("utf-8")
     for line, red in cases.items():
@@ -250,7 +250,7 @@ def test_parametrized_test_counts_once(closing, practice, done):
         'def test_phrase_words_follow(n) -> None:\n    assert n != 2, "two"\n',
     )
     _, lines = closing("-m", "lab02_2")
-    assert [line.partition("\\n")[0] for line in lines] == ["Lab 02.2 0/1 · first red: two"]
+    assert [line.partition("\\n")[0] for line in lines] == ["Lab 02.2 0/1 · first red: AssertionError: two"]
 
 
 def test_red_in_setup_or_teardown_is_red(closing, practice, done):
@@ -259,7 +259,7 @@ def test_red_in_setup_or_teardown_is_red(closing, practice, done):
     fixture = "\n\n@pytest.fixture(autouse=True)\ndef after():\n    yield\n    raise OSError('after')\n"
     with (practice / FOCUS).open("a", encoding="utf-8") as file:
         file.write(fixture)
-    assert closing("-m", "lab02_2", "--tb=no") == (1, ["Lab 02.2 0/1 · first red: after"])
+    assert closing("-m", "lab02_2", "--tb=no") == (1, ["Lab 02.2 0/1 · first red: OSError: after"])
 
 
 def test_run_over_several_workers_counts_the_same(practice, tests_in):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,8 @@ import pytest
 
 from course.catalog import Course
 from course.labs import count_lab, lab_run, run_tests
+from course.outcome import Status
+from course.runner import ColdRunner, WarmRunner
 
 INDEX = Path("src", "findex", "index.py")
 Done = Callable[[Path, str], None]
@@ -88,6 +94,7 @@ def test_wrong_value_shows_expected_and_actual(call: Program, practice: Path, do
         ("import sys\nsys.exit(0)\n", "sys.exit(0) was called"),
         ("import os\nos._exit(0)\n", "os._exit() ended the run"),
         ("import os\nos.closerange(0, 64)\n", "os.closerange() ended the run"),
+        ("import os\nos.closerange(3, 64)\n", "os.closerange() closed what pytest needs"),
         ("input('name? ')\n", "it reads from standard input"),
         ("def broken(:\n", "SyntaxError"),
         ("import no_such_module\n", "No module named 'no_such_module'"),
@@ -215,3 +222,61 @@ def test_edit_of_equal_size_within_a_second_is_seen(
     file.write_text(text.replace("hits, key=lambda hit: (-hit", "hits, key=lambda hit: (+hit"), "utf-8")
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert "Lab 02.1 2/2" not in call("check", cwd=practice).out
+
+
+def test_red_stays_red_where_the_reader_has_gone(practice: Path, tiny_folder: Path) -> None:
+    """`course check | true` never ends with the status of a green."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "course", "--course", str(tiny_folder), "check"]
+    try:
+        ran = subprocess.run(command, cwd=practice, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert ran.returncode in (1, 128 + signal.SIGPIPE)
+    assert ran.stderr == b""
+
+
+def test_verdict_is_told_where_it_cannot_be_recorded(call: Program, practice: Path, done: Done) -> None:
+    """Evidence that can't be written costs one note, and neither the verdict nor its status."""
+    done(practice, "02.3")
+    (practice / ".course" / "evidence.jsonl").mkdir()
+    ran = call("check", cwd=practice)
+    assert ran.status == 0, ran.err
+    assert "Chapter 02 4/4" in ran.out
+    assert "evidence.jsonl can't be written" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_changed_tests_are_named(call: Program, practice: Path, done: Done, tiny_course: Course) -> None:
+    """A verdict of tests that are not the course's own says so, and how they come back."""
+    done(practice, "02.3")
+    assert "not the course's own" not in call("check", cwd=practice).err
+    test = practice / tiny_course.chapter("02").manifest.focus_test
+    test.write_text(test.read_text("utf-8") + "\n# mine\n", "utf-8")
+    ran = call("check", cwd=practice)
+    assert f"tests/{test.name} is not the course's own any more" in ran.err
+    assert f"git restore --source=refs/course/start -- tests/{test.name}" in ran.err
+
+
+def test_exception_with_a_long_text_is_told_in_bounds(call: Program, practice: Path, done: Done) -> None:
+    """A red is a line, however long the exception's text is, and names the exception's type."""
+    done(practice, "02.3")
+    append(practice, "\nraise LookupError('x' * 5_000_000)\n")
+    ran = call("check", cwd=practice)
+    line = next(line for line in ran.out.splitlines() if line.startswith("Lab 02.1"))
+    assert line.startswith("Lab 02.1 0/2 · first red: LookupError: xxx")
+    assert len(ran.out) < 5000
+
+
+@pytest.mark.parametrize("runner", ["cold", "warm"])
+def test_thread_that_never_ends_is_told(practice: Path, done: Done, tiny_course: Course, runner: str) -> None:
+    """Code that would keep plain pytest from ending is red, cold and warm alike."""
+    done(practice, "02.3")
+    append(practice, "\nimport threading\nthreading.Thread(target=threading.Event().wait).start()\n")
+    chapter = tiny_course.chapter("02")
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(WarmRunner()) if runner == "warm" else ColdRunner()
+        run = run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1], deadline=3.0), kept)
+    assert count_lab(chapter.manifest.lab[0], run).status is Status.FAILED
+    assert "did not end within 3 s" in run.cause

@@ -197,3 +197,45 @@ def tokenize(text):
     ran = call("--course", tiny_folder, "practice", "02", tmp_path / "next", "--from", first)
     assert ran.status in (1, 2), ran.out + ran.err
     assert not (tmp_path / "next").exists()
+
+
+def test_file_that_cannot_be_collected_is_no_green(
+    call: Program, tiny_folder: Path, first: Path, practice: Path, tmp_path: Path, done: Done
+) -> None:
+    """Code that does not even import is carried nowhere, and no line of the record says that all pass."""
+    solve_first(first, tiny_folder)
+    for file in (first / FILES[0], practice / FILES[0]):
+        file.write_text(file.read_text("utf-8") + "\ndef (\n", "utf-8")
+    ran = call("--course", tiny_folder, "practice", "02", tmp_path / "next", "--from", first)
+    assert ran.status == 1, ran.out
+    assert "SyntaxError" in ran.err
+    assert not (tmp_path / "next").exists()
+    assert "missing: through Chapter 02" in call("record", cwd=practice).out
+
+
+def test_missing_work_is_not_replaced_by_the_reference(
+    call: Program, tiny_folder: Path, first: Path, tmp_path: Path
+) -> None:
+    """A teaching file that is gone is named; the reference never stands in for it."""
+    (first / FILES[0]).unlink()
+    ran = call("--course", tiny_folder, "practice", "02", tmp_path / "next", "--from", first)
+    assert ran.status == 1, ran.out
+    assert f"{FILES[0]} is missing" in ran.err
+    assert not (tmp_path / "next").exists()
+
+
+def test_record_is_made_with_the_courses_own_tests(call: Program, practice: Path) -> None:
+    """Tests that were emptied in the practice show nothing: the record runs those that the starter came with."""
+    for test in (practice / "tests").glob("test_*.py"):
+        test.write_text("def test_nothing():\n    assert True\n", "utf-8")
+    ran = call("record", cwd=practice)
+    assert "missing: Lab 02.1: 2/2 (Lab 02.1 0/2 · first red: Lab 02.1 ranking" in ran.out
+    assert "missing: through Chapter 02" in ran.out
+
+
+def test_foreign_evidence_breaks_no_record(call: Program, practice: Path) -> None:
+    """A line of evidence without a kind or a time is passed over."""
+    (practice / ".course" / "evidence.jsonl").write_text('{"format": 1, "fault": "02.2-anywhere"}\n', "utf-8")
+    ran = call("record", cwd=practice)
+    assert ran.status == 1
+    assert "missing: fault injected" in ran.out

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from course.catalog import Chapter
 from course.commands.options import json_option, pass_request
 from course.deviation import Deviation, first_deviation
 from course.errors import InputError
-from course.evidence import Evidence, lab_facts
+from course.evidence import Evidence, EvidenceError, lab_facts, teaching_hash
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, Status
-from course.practice import Practice
+from course.practice import START_REF
 from course.progress import lab_outcomes
 from course.request import Request
 
@@ -28,14 +30,16 @@ def command(request: Request, labs: tuple[str, ...], everything: bool, as_json: 
     practice = request.require_practice()
     chapter = request.course.practice_chapter(practice.chapter)
     asked = chosen_labs(request, chapter, labs)
+    teaching = teaching_hash(practice.root, chapter.manifest.teaching_files)
     with request.output.working(f"checking {', '.join(lab.id for lab in asked)}"):
         outcomes = read_labs(request, chapter, asked, everything=everything)
-    keep_evidence(practice, chapter, outcomes)
     current = next((outcome for outcome in outcomes if outcome.status is not Status.PASSED), None)
+    _tell_changed_tests(request, chapter)
     if as_json:
         request.output.document("check", document(request, chapter, outcomes, current))
     else:
         tell(request, chapter, outcomes)
+    _keep_evidence(request, chapter, outcomes, teaching)
     return _STATUS[current.status] if current is not None else 0
 
 
@@ -70,12 +74,31 @@ def read_labs(
     return read
 
 
-def keep_evidence(practice: Practice, chapter: Chapter, outcomes: list[LabOutcome]) -> None:
-    """Append what was seen of each lab to the practice's evidence."""
-    evidence = Evidence(practice)
-    for outcome in outcomes:
-        facts = lab_facts(outcome, chapter.lab(outcome.lab).first_red)
-        evidence.add("check", chapter.manifest.teaching_files, **facts)
+def _keep_evidence(request: Request, chapter: Chapter, outcomes: list[LabOutcome], teaching: str) -> None:
+    """Append what was seen of each lab to the practice's evidence; a verdict stands without it too."""
+    evidence = Evidence(request.require_practice())
+    try:
+        for outcome in outcomes:
+            evidence.add("check", teaching, **lab_facts(outcome, chapter.lab(outcome.lab).first_red))
+    except EvidenceError as error:
+        request.output.note(error.message, "yellow")
+
+
+def _tell_changed_tests(request: Request, chapter: Chapter) -> None:
+    """Say so where the tests are not the course's own: their verdict is about something else."""
+    name = chapter.manifest.focus_test
+    own = request.require_practice().root / name
+    given = chapter.labs_dir / Path(name).name
+    try:
+        same = own.read_bytes().replace(b"\r\n", b"\n") == given.read_bytes().replace(b"\r\n", b"\n")
+    except OSError:
+        same = False
+    if not same:
+        request.output.note(
+            f"{name} is not the course's own any more; `git restore --source={START_REF} -- {name}` in the "
+            "practice brings it back.",
+            "yellow",
+        )
 
 
 def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None:

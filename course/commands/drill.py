@@ -24,7 +24,7 @@ from course.drill.report import (
 )
 from course.drill.series import LEARNER, Series, Subject, default_workers, reference_subject
 from course.errors import InputError
-from course.evidence import Evidence
+from course.evidence import Evidence, EvidenceError, teaching_hash
 from course.history import open_history
 from course.request import Request
 
@@ -61,10 +61,14 @@ def command(
     results: list[DrillResult] = []
     quiet = as_json or view is not None
     for chapter, faults in chosen:
+        teaching = _teaching(request)
+        found = []
         for result in _drill(request, chapter, faults, jobs or default_workers(), quiet):
-            results.append(result)
-            if not quiet:
+            found.append(result)
+            if not quiet and not _is_told(result, found):
                 request.output.line(result_line(result), STYLES[result.verdict])
+        _keep(request, found, teaching)
+        results += found
     _demand_some(results)
     _report(request, results, view, as_json)
     return exit_status(results)
@@ -97,6 +101,7 @@ def _chosen(request: Request, what: tuple[str, ...]) -> list[tuple[Chapter, list
 def _subject(request: Request, chapter: Chapter) -> Iterator[Subject]:
     practice = request.practice
     if practice is None:
+        chapter.require_reference("`course drill` outside of a practice")
         with request.output.working("building the teaching history"):
             history = open_history(request.course)
         with reference_subject(history, chapter) as subject:
@@ -128,9 +133,7 @@ def _drill(
         if not quiet:
             _tell_baseline(request, chapter, subject, baseline)
             _tell_left_out(request, faults, subject)
-        for result in series.run(planned, baseline, pool):
-            _keep(request, result)
-            yield result
+        yield from series.run(planned, baseline, pool)
 
 
 def _tell_baseline(request: Request, chapter: Chapter, subject: Subject, baseline: Baseline) -> None:
@@ -147,13 +150,31 @@ def _tell_left_out(request: Request, faults: list[Fault], subject: Subject) -> N
         request.output.line(f"not for {subject.name}, an edit of the reference: {', '.join(left_out)}", "dim")
 
 
-def _keep(request: Request, result: DrillResult) -> None:
-    """In a practice a drill is evidence."""
-    if request.practice is not None:
-        files = result.fault.chapter.manifest.teaching_files
-        Evidence(request.practice).add(
-            "drill", files, fault=result.fault.name, lab=result.fault.entry.lab, verdict=result.verdict.value
-        )
+def _is_told(result: DrillResult, found: list[DrillResult]) -> bool:
+    """Whether an earlier line says it already: one for an unsolved lab is enough."""
+    same = [one for one in found if one.remark == result.remark]
+    return result.verdict is Verdict.UNSOLVED and len(same) > 1
+
+
+def _teaching(request: Request) -> str:
+    """In a practice, the hash of what is drilled."""
+    if request.practice is None:
+        return ""
+    files = request.course.practice_chapter(request.practice.chapter).manifest.teaching_files
+    return teaching_hash(request.practice.root, files)
+
+
+def _keep(request: Request, results: list[DrillResult], teaching: str) -> None:
+    """In a practice drills are evidence."""
+    if request.practice is None:
+        return
+    evidence = Evidence(request.practice)
+    try:
+        for result in results:
+            fault, verdict = result.fault, result.verdict.value
+            evidence.add("drill", teaching, fault=fault.name, lab=fault.entry.lab, verdict=verdict)
+    except EvidenceError as error:
+        request.output.note(error.message, "yellow")
 
 
 def _demand_some(results: list[DrillResult]) -> None:

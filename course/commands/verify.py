@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from course.catalog import Course
 from course.commands.options import json_option, pass_request
+from course.leftovers import temporary_folder
 from course.manifest import ManifestError
 from course.outcome import Status
 from course.request import Request
@@ -51,12 +51,13 @@ def _verdicts(request: Request, chapters: tuple[str, ...], jobs: int) -> Iterato
     """Judge every claim; where a manifest can't be used there is only the one that it can."""
     try:
         course = request.course
+        course.require_whole("`course verify`")
     except ManifestError as error:
         status = Status.FAILED
         yield Verdict(chapter="", sentence=MANIFESTS, status=status, remark=error.message, seconds=0.0)
         return
-    with tempfile.TemporaryDirectory(prefix="course-verify-") as folder, ThreadPoolExecutor(jobs) as pool:
-        claims = _claims(course, chapters, Path(folder).resolve())
+    with temporary_folder("verify") as folder, ThreadPoolExecutor(jobs) as pool:
+        claims = _claims(course, chapters, folder)
         judged = judge_claims(claims, pool)
         for index, claim in enumerate(claims):
             where = _where(claim.chapter)

@@ -83,7 +83,13 @@ class _Screen:
             self._verdict(current)
         self._output.line(LEGEND, "dim")
 
+    def _tell_unrecorded(self) -> None:
+        if self._watched.unrecorded:
+            self._output.note(self._watched.unrecorded, "yellow")
+            self._watched.unrecorded = ""
+
     def _progress(self, outcomes: list[LabOutcome]) -> None:
+        self._tell_unrecorded()
         marks = [f"{o.lab} {o.passed}/{o.expected}" for o in outcomes]
         self._output.line(" | ".join(marks), "dim")
 
@@ -95,6 +101,7 @@ class _Screen:
             self._settle(self._watched.advance())
         else:
             self._verdict(outcome)
+            self._tell_unrecorded()
             self._output.line(LEGEND, "dim")
 
     def _verdict(self, outcome: LabOutcome) -> None:

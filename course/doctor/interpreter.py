@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from packaging.requirements import Requirement
 from course.doctor.finding import Finding, bad, ok, warn
 from course.doctor.scene import Scene
 from course.errors import EnvironmentFault
+from course.leftovers import temporary_folder
 from course.process import child_environment, run_process
 from course.request import command_line
 from course.runner import can_fork
@@ -51,9 +51,9 @@ class Interpreter:
             "package": self._scene.package,
             "source": str(source) if source is not None else None,
         }
-        with tempfile.TemporaryDirectory(prefix="course-doctor-") as folder:
+        with temporary_folder("doctor") as folder:
             command: list[str | Path] = [sys.executable, "-P", _PROBE, json.dumps(question)]
-            finished = run_process(command, cwd=Path(folder), env=child_environment(), deadline=60)
+            finished = run_process(command, cwd=folder, env=child_environment(), deadline=60)
         try:
             answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
         except (ValueError, IndexError) as error:

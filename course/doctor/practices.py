@@ -10,6 +10,7 @@ from course.doctor.scene import Scene
 from course.doctor.surroundings import learner_setting
 from course.git import GitError
 from course.notes import Note
+from course.places import installed_courses
 from course.practice import MARK, START_REF, Practice, find_practice
 from course.repository import Repository
 from course.request import command_line, from_here
@@ -27,7 +28,16 @@ class PracticeState:
         """Whether the course is found and every manifest of it holds."""
         course = self._scene.find_course()
         kind = "installed" if course.installed else "a checkout"
+        if course.edition is not None:
+            kind += f", a learner's edition without answers from chapter {course.edition.hides} on"
         yield ok("course", f"{course.manifest.id}, {kind}: {course.root}")
+        for one in installed_courses():
+            if one.root is None:
+                yield warn(
+                    "course",
+                    f"the installed course {one.name} can't be used: {one.fault}",
+                    f"{command_line('pip', 'uninstall')} what brought it, or install it again",
+                )
         practice = self._scene.practice
         if practice is not None and practice.course != course.manifest.id:
             seen = f"this practice belongs to the course {practice.course!r}"
@@ -68,13 +78,24 @@ class PracticeState:
             seen = f"{START_REF} is gone; `course reset` takes the course's present starter"
             yield warn("repository", seen, _way_to_start(repository, practice))
             return
-        changed = _changed(repository)
+        changed = self._changed(repository)
         if changed:
             files = " ".join(changed)
             where = f"git -C {from_here(practice.root)} restore --source={START_REF} -- {files}"
             yield warn("repository", f"not as the practice was made: {', '.join(changed)}", where)
         else:
-            yield ok("repository", "tests and project files are as they were made")
+            yield ok("repository", "tests, project files and earlier chapters are as they were made")
+
+    def _changed(self, repository: Repository) -> list[str]:
+        """What differs from the starter commit, or is gone, and is not the learner's to change."""
+        chapter = self._scene.chapter
+        own = chapter.manifest.teaching_files if chapter is not None else ()
+        given = ("src", "tests", "pyproject.toml", MARK.as_posix(), *(f":(exclude){name}" for name in own))
+        try:
+            names = repository.run("diff", "--name-only", "-z", "--no-ext-diff", START_REF, "--", *given)
+        except GitError:
+            return []
+        return [name for name in names.split("\0") if name]
 
     def _teaching_files(self, practice: Practice) -> Iterator[Finding]:
         chapter = self._scene.chapter
@@ -121,14 +142,3 @@ def _way_to_start(repository: Repository, practice: Practice) -> str:
     if not commit:
         return "Nothing, as long as the course is found."
     return f"git -C {from_here(practice.root)} update-ref {START_REF} {commit}"
-
-
-def _changed(repository: Repository) -> list[str]:
-    """The tests and project files that differ from the starter commit, or are gone."""
-    try:
-        names = repository.run(
-            "diff", "--name-only", "-z", "--no-ext-diff", START_REF, "--", "tests", "pyproject.toml"
-        )
-    except GitError:
-        return []
-    return [name for name in names.split("\0") if name]

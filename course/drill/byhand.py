@@ -100,7 +100,7 @@ class ByHand:
         red = outcome.first_red.name if outcome.first_red is not None else None
         Evidence(self._practice).add(
             kind,
-            self._chapter.manifest.teaching_files,
+            self._state(),
             fault=self._fault.name,
             lab=outcome.lab,
             passed=outcome.passed,

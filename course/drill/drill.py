@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from course.drill.faults import Fault, Form, apply_patch
 from course.errors import CourseError
 from course.judge import DEADLINE
 from course.labs import count_lab, lab_run, run_tests
+from course.leftovers import temporary_folder
 from course.outcome import RunOutcome, Status, TestOutcome
 from course.runner import Runner
 
@@ -103,8 +103,8 @@ class Drill:
             return self._result(fault, form, Verdict.UNSOLVED, remark)
         if form is Form.PORTABLE:
             return self._judge(fault, form, baseline, self._run(fault, self.tree, fault.portable, baseline))
-        with tempfile.TemporaryDirectory(prefix="course-drill-") as folder:
-            copy = Path(folder).resolve() / "tree"
+        with temporary_folder("drill") as folder:
+            copy = folder / "tree"
             shutil.copytree(self.tree, copy, ignore=shutil.ignore_patterns(".git", ".course", "__pycache__"))
             try:
                 apply_patch(fault, copy)

@@ -29,6 +29,8 @@ def result_line(result: DrillResult) -> str:
         told = result.remark
     elif also:
         told += f"; also by {', '.join(also)}"
+    if result.verdict is Verdict.UNSOLVED:
+        return f"{result.verdict.value:9} {told}"
     return f"{result.verdict.value:9} {result.fault.name} ({result.form.value}) · {told}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from course.catalog import Chapter, Course
 from course.drill.drill import Baseline, BaselineError, Drill, DrillResult
 from course.drill.faults import Fault, Form
 from course.history import History, export_commit
+from course.leftovers import temporary_folder
 from course.runner import ColdRunner, Runner, open_runner
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ class Subject:
 @contextlib.contextmanager
 def reference_subject(history: History, chapter: Chapter) -> Iterator[Subject]:
     """The reference's target of a chapter, in a temporary directory."""
-    with tempfile.TemporaryDirectory(prefix="course-reference-") as folder:
-        tree = Path(folder).resolve() / "tree"
+    with temporary_folder("reference") as folder:
+        tree = folder / "tree"
         export_commit(history, history.checkpoints[chapter.id], tree)
         yield Subject(name=REFERENCE, tree=tree)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import py_compile
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from course.drill.faults import Fault, apply_patch, find_fault
 from course.errors import InputError
 from course.judge import TestRun
 from course.labs import run_tests, teaching_modules
+from course.leftovers import temporary_folder
 from course.outcome import RunOutcome, Status
 from course.runner import Runner
 
@@ -107,8 +107,8 @@ class Transfer:
     def _run(
         self, *, fault: Fault | None = None, adapter: Path | None = None, module: str | None = None
     ) -> RunOutcome:
-        with tempfile.TemporaryDirectory(prefix="course-transfer-") as folder:
-            tree = Path(folder).resolve() / "tree"
+        with temporary_folder("transfer") as folder:
+            tree = folder / "tree"
             shutil.copytree(self._target, tree)
             if fault is not None and fault.patch is not None:
                 apply_patch(fault, tree)

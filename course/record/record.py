@@ -1,12 +1,13 @@
 """The acceptance record: each line of lab.toml printed where a fresh run or kept evidence has shown it.
 
 Decision: nothing is taken from an earlier run where a fresh one can show it; only a fault made by hand, which
-can't be run again, is taken from the evidence.
+can't be run again, is taken from the evidence. The learner's `src` is judged in a copy of the starter's tree:
+changed tests or settings show nothing.
 """
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +16,13 @@ from pathlib import Path
 from course.build import BuildFailed, build
 from course.catalog import Chapter, Course
 from course.evidence import Evidence
-from course.history import History, export_commit
+from course.history import History
 from course.judge import TestRun
 from course.labs import count_lab, lab_run, run_tests, teaching_modules
+from course.leftovers import temporary_folder
 from course.manifest import AcceptanceLine
 from course.outcome import LabOutcome, Status
-from course.practice import Practice, start_commit
+from course.practice import Practice, export_start
 
 _DEADLINE = 300.0
 
@@ -43,6 +45,7 @@ class Record:
         self._course = course
         self._history = history
         self._practice = practice
+        self._starter = self._tree = Path()
         self.chapter: Chapter = course.practice_chapter(practice.chapter)
 
     def lines(self) -> Iterator[RecordLine]:
@@ -56,15 +59,20 @@ class Record:
             "chapter": self._chapter_total,
             "through": self._through,
         }
-        for entry in self.chapter.manifest.acceptance:
-            yield shows[entry.check](entry)
+        with temporary_folder("record") as folder:
+            self._starter, self._tree = folder / "starter", folder / "tree"
+            for tree in (self._starter, self._tree):
+                export_start(self._course, self._history, self._practice, tree)
+            _lay_over(self._practice.root / "src", self._tree / "src")
+            for entry in self.chapter.manifest.acceptance:
+                yield shows[entry.check](entry)
 
     def _line(self, entry: AcceptanceLine, shown: bool, by: str, *command: str) -> RecordLine:
         return RecordLine(line=entry.line, check=entry.check, shown=shown, by=by, command=command)
 
     def _build(self, entry: AcceptanceLine) -> RecordLine:
         try:
-            count = build(self._practice.root, self._course.manifest.package)
+            count = build(self._tree, self._course.manifest.package)
         except BuildFailed as failure:
             return self._line(entry, False, failure.message, "course", "check")
         return self._line(entry, True, f"{count} modules compiled and imported")
@@ -72,11 +80,7 @@ class Record:
     def _first_red(self, entry: AcceptanceLine) -> RecordLine:
         """The starter that this practice began with, run again in a directory of its own."""
         lab = self.chapter.lab(entry.lab or "")
-        with tempfile.TemporaryDirectory(prefix="course-record-") as folder:
-            tree = Path(folder).resolve() / "starter"
-            commit = start_commit(self._history, self.chapter, self._practice.language)
-            export_commit(self._history, commit, tree)
-            run = run_tests(lab_run(self._course, self.chapter, tree, [lab], deadline=_DEADLINE))
+        run = run_tests(lab_run(self._course, self.chapter, self._starter, [lab], deadline=_DEADLINE))
         outcome = count_lab(lab, run)
         reds = [test.failure for test in run.of_marker(lab.marker)]
         exact = len(reds) == lab.tests and all(
@@ -88,7 +92,7 @@ class Record:
     @cached_property
     def _outcomes(self) -> dict[str, LabOutcome]:
         labs = self.chapter.manifest.lab
-        run = run_tests(lab_run(self._course, self.chapter, self._practice.root, labs, deadline=_DEADLINE))
+        run = run_tests(lab_run(self._course, self.chapter, self._tree, labs, deadline=_DEADLINE))
         return {lab.id: count_lab(lab, run) for lab in labs}
 
     def _lab(self, entry: AcceptanceLine) -> RecordLine:
@@ -105,7 +109,7 @@ class Record:
     def _through(self, entry: AcceptanceLine) -> RecordLine:
         run = run_tests(
             TestRun(
-                tree=self._practice.root,
+                tree=self._tree,
                 package=self._course.manifest.package,
                 modules=teaching_modules(self.chapter),
                 files=["tests"],
@@ -119,9 +123,10 @@ class Record:
     def _fault(self, entry: AcceptanceLine) -> RecordLine:
         """A fault made by hand, from the evidence; restored only counts after injected."""
         kinds = [e for e in Evidence(self._practice).entries() if e.get("fault") == entry.fault]
-        injected = [e for e in kinds if e["kind"] == "fault_injected"]
+        injected = [e for e in kinds if e.get("kind") == "fault_injected"]
+        first = str(injected[0].get("time")) if injected else ""
         restored = [
-            e for e in kinds if e["kind"] == "fault_restored" and injected and e["time"] > injected[0]["time"]
+            e for e in kinds if e.get("kind") == "fault_restored" and injected and str(e.get("time")) > first
         ]
         found = injected if entry.check == "fault_injected" else restored
         command = ("course", "drill", "--try", entry.fault or "")
@@ -131,5 +136,15 @@ class Record:
         return self._line(
             entry,
             True,
-            f"seen {last['time']}: Lab {last.get('lab')} {last.get('passed')}/{last.get('tests')}",
+            f"seen {last.get('time')}: Lab {last.get('lab')} {last.get('passed')}/{last.get('tests')}",
         )
+
+
+def _lay_over(source: Path, target: Path) -> None:
+    """Put the learner's sources in the place of the starter's, bytecode aside."""
+    shutil.rmtree(target)
+    for file in source.rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)

@@ -14,6 +14,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 RED = "course_red"
+LONGEST = 300
 
 
 class LabCount:
@@ -41,7 +42,7 @@ class LabCount:
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Note what ended pytest itself, as a teaching module does that exits when it is imported."""
-        self.uncollected.setdefault("", f"{excinfo.typename}: {_first_line(excinfo.value)}")
+        self.uncollected.setdefault("", _first_line(excinfo.value))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
@@ -161,12 +162,18 @@ def _selects(expression: str, marks: set[str]) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    """An exception's text, its first line; its type where it has no text or can't say it."""
+    """A scaffold's own message; of everything else the type and the first line of its text, if any."""
     try:
         lines = str(error).strip().splitlines()
     except Exception:  # noqa: BLE001 - an exception's own __str__ may fail
         lines = []
-    return lines[0] if lines else type(error).__name__
+    kind = type(error).__name__
+    first = lines[0][:LONGEST] if lines else ""
+    return (
+        first
+        if kind == "NotImplementedError" and first
+        else ": ".join(part for part in (kind, first) if part)
+    )
 
 
 def _collection_error(text: str) -> str:
