@@ -1,0 +1,186 @@
+"""The records of the pipeline: where an extension comes from, what it registers, shares, does wrong."""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from pi_course.schema import ToolDefinition
+from pi_course.values import JsonValue
+
+Scope: TypeAlias = Literal["project", "user", "temporary"]
+Origin: TypeAlias = Literal["top-level", "package"]
+Handler: TypeAlias = Callable[[Any], object]
+FlagType: TypeAlias = Literal["boolean", "string"]
+FlagValue: TypeAlias = bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class PathMetadata:
+    """How a path came in.
+
+    `source` is `"cli"`, `"local"` (a settings path), `"auto"` (found in an extensions folder),
+    `"entry-point"`, or the package as the settings name it; `base_dir` is what its patterns are relative to.
+    """
+
+    source: str
+    scope: Scope
+    origin: Origin
+    base_dir: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Where something registered comes from, for people to read."""
+
+    path: str
+    source: str
+    scope: Scope
+    origin: Origin
+    base_dir: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPath:
+    """A path to load from, absolute or `<label:name>`; a disabled one is listed and not loaded."""
+
+    path: str
+    metadata: PathMetadata
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadError:
+    """What went wrong with one path; the others go on."""
+
+    path: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionFault:
+    """What went wrong at `event` in an extension and stopped nobody else."""
+
+    path: str
+    event: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTool:
+    """A tool and where it comes from."""
+
+    definition: ToolDefinition
+    source_info: SourceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredCommand:
+    """A command; `handler(args, context)` is plain or async."""
+
+    name: str
+    handler: Callable[[str, Any], object]
+    description: str
+    source_info: SourceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionFlag:
+    """A flag as it was declared; its value is in `ExtensionRuntime.flag_values`."""
+
+    name: str
+    type: FlagType
+    default: FlagValue | None
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionShortcut:
+    """A key; `handler(context)` is plain or async."""
+
+    key: str
+    handler: Handler
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """What a local command gave; `killed` where its time was up."""
+
+    stdout: str
+    stderr: str
+    code: int
+    killed: bool
+
+
+@dataclass(eq=False)
+class Extension:
+    """What one factory registered, each by its name or key, and handlers by their event."""
+
+    path: str  # as it was resolved, or `<label:name>`
+    resolved_path: str  # canonical
+    source_info: SourceInfo
+    handlers: dict[str, list[Handler]] = field(default_factory=dict)
+    tools: dict[str, RegisteredTool] = field(default_factory=dict)
+    commands: dict[str, RegisteredCommand] = field(default_factory=dict)
+    flags: dict[str, ExtensionFlag] = field(default_factory=dict)
+    shortcuts: dict[str, ExtensionShortcut] = field(default_factory=dict)
+    message_renderers: dict[str, Callable[..., object]] = field(default_factory=dict)
+    entry_renderers: dict[str, Callable[..., object]] = field(default_factory=dict)
+
+    def apply_source_info(self, info: SourceInfo) -> None:
+        """Put the real source on the extension, its tools and its commands. (Chapter 23, Lab 23.6)"""
+        self.source_info = info
+        self.tools = {name: replace(tool, source_info=info) for name, tool in self.tools.items()}
+        self.commands = {name: replace(each, source_info=info) for name, each in self.commands.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeActions:
+    """The core's side of the actions: the slots that `ExtensionRuntime.bind` fills."""
+
+    send_message: Callable[[str], object]
+    append_entry: Callable[[str, JsonValue], Awaitable[object]]
+    get_active_tools: Callable[[], list[str]]
+    set_active_tools: Callable[[Sequence[str]], object]
+    refresh_tools: Callable[[], object]  # a tool was registered after binding
+    set_model: Callable[[Any], object]
+    compact: Callable[[str | None], Awaitable[object]]
+    abort: Callable[[object], object]
+    register_provider: Callable[[str, JsonValue], object]
+    unregister_provider: Callable[[str], object]
+
+
+@dataclass(eq=False)
+class Share:
+    """What one extension does to the state that all share; staged until its factory is done."""
+
+    defaults: dict[str, FlagValue] = field(default_factory=dict)
+    providers: list[tuple[str, JsonValue]] = field(default_factory=list)
+    listeners: dict[str, list[Handler]] = field(default_factory=dict)
+    closed: bool = False
+
+    def close(self) -> None:
+        """End it, even for somebody who is emitting right now."""
+        self.closed = True
+        self.providers.clear()
+        self.listeners.clear()
+
+
+def canonical_path(path: str | os.PathLike[str]) -> str:
+    """Return the real path, or the absolute path where it does not resolve: missing, or a loop of links.
+
+    A virtual path such as `<inline:1>` stays as it is. (Chapter 23, Lab 23.1)
+    """
+    text = os.fspath(path)
+    if is_virtual(text):
+        return text
+    try:
+        return os.path.realpath(text, strict=True)
+    except (OSError, ValueError):  # ValueError: a NUL byte
+        return os.path.abspath(text)  # noqa: PTH100 - resolve() is what failed
+
+
+def is_virtual(path: str) -> bool:
+    """Tell a label such as `<entry-point:NAME>` from a path of the file system. (Chapter 23, Lab 23.1)"""
+    return path.startswith("<") and path.endswith(">")
