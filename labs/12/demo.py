@@ -123,7 +123,7 @@ async def project(trace: Trace) -> None:
     print("Lab 12.3  context")
     for line in prompt.split("\n"):
         print(f"  | {line}".rstrip())
-    projection = build_context(
+    view = build_context(
         [MessageEntry(id="m1", parent_id=None, timestamp=0, message=trace.message)],
         max_tokens=20,
         estimate_tokens=lambda item: 1,
@@ -131,8 +131,8 @@ async def project(trace: Trace) -> None:
         reserved_output=2,
         safety_margin=1,
     )
-    same = projection.system_prompt == prompt
-    print(f"  build_context: {projection.used_tokens} of 20 tokens, system prompt passed on as it is: {same}")
+    same = view.system_prompt == prompt
+    print(f"  build_context: {view.used_tokens} of 20 tokens, system prompt passed on as it is: {same}")
 
 
 async def extend(trace: Trace) -> None:

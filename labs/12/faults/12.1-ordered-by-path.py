@@ -7,10 +7,10 @@ from typing import Any
 def inject(module: ModuleType) -> None:
     """Order every list of the catalog by kind and path."""
     original = module.discover_resources
-    kinds = ("instructions", "skill", "template")
+    order = ("instructions", "skill", "template")
 
     def place(resource: Any) -> tuple[int, str]:
-        return kinds.index(resource.kind), resource.source
+        return order.index(resource.kind), resource.source
 
     async def discover_resources(roots: Any) -> Any:
         catalog = await original(roots)

@@ -16,11 +16,11 @@ def inject(module: ModuleType) -> None:
         return replace(skill, name=found[1] if found else skill.name)
 
     async def activate_skill(catalog: Any, name: str, *, resources: Any = ()) -> Any:
-        for skill in catalog.skills:
-            if skill.name == name:
-                now = renamed(skill)
-                catalog = module.ResourceCatalog([now], [], [now], [])
-                return await original(catalog, now.name, resources=resources)
+        asked = [one for one in catalog.skills if one.name == name]
+        if asked:
+            now = renamed(asked[0])
+            catalog = module.ResourceCatalog([now], [], [now], [])
+            return await original(catalog, now.name, resources=resources)
         return await original(catalog, name, resources=resources)
 
     module.activate_skill = activate_skill

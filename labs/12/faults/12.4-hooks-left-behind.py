@@ -30,9 +30,9 @@ def inject(module: ModuleType) -> None:
             loaded = import_module(source)
             loaded = await loaded if inspect.isawaitable(loaded) else loaded
             setup = getattr(loaded, "setup", None)
-            if not callable(setup):
-                return loaded
-            return SimpleNamespace(setup=lambda context: setup(_Noting(context, staged)))
+            if callable(setup):
+                return SimpleNamespace(setup=lambda context: setup(_Noting(context, staged)))
+            return loaded
 
         def hooks_only(context: Any) -> None:
             for event, handler in staged:

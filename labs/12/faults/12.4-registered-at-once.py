@@ -36,12 +36,12 @@ def inject(module: ModuleType) -> None:
             loaded = import_module(source)
             loaded = await loaded if inspect.isawaitable(loaded) else loaded
             setup = getattr(loaded, "setup", None)
-            if not callable(setup):
-                return loaded
             direct = registries[id(host)]
-            return SimpleNamespace(
-                setup=lambda context: setup(_Direct(context, direct, module.ExtensionError))
-            )
+            if callable(setup):
+                return SimpleNamespace(
+                    setup=lambda context: setup(_Direct(context, direct, module.ExtensionError))
+                )
+            return loaded
 
         return await load(source, host=host, is_trusted=is_trusted, import_module=imported)
 

@@ -15,8 +15,6 @@ def inject(module: ModuleType) -> None:
             loaded = import_module(source)
             loaded = await loaded if inspect.isawaitable(loaded) else loaded
             setup = getattr(loaded, "setup", None)
-            if not callable(setup):
-                return loaded
 
             async def tolerant(context: Any) -> None:
                 with contextlib.suppress(Exception):
@@ -24,7 +22,7 @@ def inject(module: ModuleType) -> None:
                     if inspect.isawaitable(made):
                         await made
 
-            return SimpleNamespace(setup=tolerant)
+            return SimpleNamespace(setup=tolerant) if callable(setup) else loaded
 
         return await original(source, host=host, is_trusted=is_trusted, import_module=imported)
 

@@ -36,9 +36,9 @@ def inject(module: ModuleType) -> None:
             loaded = import_module(source)
             loaded = await loaded if inspect.isawaitable(loaded) else loaded
             setup = getattr(loaded, "setup", None)
-            if not callable(setup):
-                return loaded
-            return SimpleNamespace(setup=lambda context: setup(_Noting(context, staged)))
+            if callable(setup):
+                return SimpleNamespace(setup=lambda context: setup(_Noting(context, staged)))
+            return loaded
 
         try:
             return await load(source, host=host, is_trusted=is_trusted, import_module=imported)

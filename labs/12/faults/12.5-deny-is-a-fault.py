@@ -32,7 +32,9 @@ def _change_handlers(module: ModuleType, **changes: Any) -> None:
 
 
 async def _settled(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
+    if inspect.isawaitable(value):
+        value = await value
+    return value
 
 
 def inject(module: ModuleType) -> None:

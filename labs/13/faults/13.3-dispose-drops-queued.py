@@ -13,21 +13,21 @@ class _Faulty:
     def __init__(self, module: ModuleType, inner: Any) -> None:
         self._module, self._inner = module, inner
         self._turn = asyncio.Lock()
-        self._disposed = False
+        self._gone = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     async def prompt(self, value: Any) -> Any:
-        if self._disposed:
+        if self._gone:
             raise self._module.RuntimeDisposedError("disposed")
         async with self._turn:
-            if self._disposed:
+            if self._gone:
                 raise self._module.RuntimeDisposedError("disposed")
             return await self._inner.prompt(value)
 
     def dispose(self) -> Any:
-        self._disposed = True
+        self._gone = True
         return self._inner.dispose()
 
 

@@ -18,7 +18,7 @@ def inject(module: ModuleType) -> None:
         result = clone(await original(runtime, mode, prompt, _Nowhere()))
         if mode == "json":
             messages = [message_to_json(message) for message in result.messages]
-            line = {"reason": result.reason, "steps": result.steps, "messages": messages}
+            line = {"reason": str(result.reason), "steps": result.steps, "messages": messages}
             await io.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
         else:
             texts = [text_of(message) for message in result.messages if message.role == "assistant"]

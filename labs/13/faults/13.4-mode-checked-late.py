@@ -11,7 +11,8 @@ def inject(module: ModuleType) -> None:
     original = module.run_mode
 
     async def run_mode(runtime: Any, mode: str, prompt: str, io: Any) -> Any:
-        if mode not in ("interactive", "print", "json"):
+        known = mode in {"interactive", "print", "json"}
+        if not known:
             await runtime.prompt(prompt)
         return await original(runtime, mode, prompt, io)
 
