@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +11,7 @@ from course.errors import CourseError, InputError
 from course.manifest import (
     ChapterManifest,
     CourseManifest,
+    EditionManifest,
     FaultEntry,
     HintsManifest,
     LabEntry,
@@ -22,22 +20,30 @@ from course.manifest import (
     Text,
     read_manifest,
 )
-from course.relations import check_chapter, check_course
+from course.places import installed_courses, is_course
+from course.relations import check_chapter, check_course, check_edition
 
-ENTRY_POINTS = "course.courses"
-CONTENT_FOLDERS = ("checkpoints", "labs", "starters", "solutions")
+EDITION = "checkpoints/edition.toml"
 
 
 class CourseNotFound(InputError):
     """There is no course where one was looked for."""
 
 
+class NotInEdition(InputError):
+    """A learner's edition leaves out what was asked for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """One chapter: its manifest, and the folders computed from its id."""
+    """One chapter: its manifest, and the folders computed from its id.
+
+    A learner's edition leaves out the reference of a chapter that is not `given`.
+    """
 
     root: Path
     manifest: ChapterManifest
+    given: bool = True
 
     @property
     def id(self) -> str:
@@ -82,6 +88,15 @@ class Chapter:
         known = ", ".join(lab.id for lab in self.manifest.lab)
         raise InputError(f"Chapter {self.id} has no lab {lab_id}.", f"Its labs: {known}.")
 
+    def require_reference(self, purpose: str) -> None:
+        """Raise NotInEdition where a learner's edition leaves out the reference that `purpose` needs."""
+        if not self.given:
+            raise NotInEdition(
+                f"This is a learner's edition without the reference of chapter {self.id}, "
+                f"which {purpose} needs.",
+                "Inside a practice your own code is used; whoever teaches has the whole course.",
+            )
+
     def faults_of(self, lab_id: str) -> list[FaultEntry]:
         return [fault for fault in self.manifest.fault if fault.lab == lab_id]
 
@@ -101,11 +116,20 @@ class Course:
     root: Path
     manifest: CourseManifest
     chapters: tuple[Chapter, ...]
+    edition: EditionManifest | None = None
 
     @cached_property
     def installed(self) -> bool:
         """Whether a wheel brought this course: then it is bound by its pins."""
-        return any(path == self.root.resolve() for _, path in installed_courses())
+        return any(one.root == self.root.resolve() for one in installed_courses())
+
+    def require_whole(self, purpose: str) -> None:
+        """Raise NotInEdition where this is a learner's edition, and `purpose` needs the whole course."""
+        if self.edition is not None:
+            raise NotInEdition(
+                f"This is a learner's edition, and {purpose} needs the whole course {self.manifest.id}.",
+                "Run it in the course's checkout, or with the wheel of `course build --instructor`.",
+            )
 
     @cached_property
     def by_id(self) -> dict[str, Chapter]:
@@ -153,11 +177,6 @@ class Course:
         return self.chapters[index - 1] if index else None
 
 
-def is_course(folder: Path) -> bool:
-    """Whether a folder is the top of a course."""
-    return (folder / "checkpoints" / "course.toml").is_file()
-
-
 def load_course(root: Path) -> Course:
     """Read and check every manifest of the course at `root`. Raises ManifestError, CourseNotFound."""
     if not is_course(root):
@@ -168,40 +187,66 @@ def load_course(root: Path) -> Course:
     name = "checkpoints/course.toml"
     manifest = read_manifest(root / name, CourseManifest, name)
     check_course(manifest, name)
-    chapters = tuple(_load_chapter(root, chapter_id, manifest) for chapter_id in manifest.chapters)
-    return Course(root, manifest, chapters)
+    edition = _load_edition(root, manifest)
+    chapters = tuple(_load_chapter(root, one, manifest, edition) for one in manifest.chapters)
+    return Course(root, manifest, chapters, edition)
 
 
-def _load_chapter(root: Path, chapter_id: str, course: CourseManifest) -> Chapter:
+def _load_edition(root: Path, course: CourseManifest) -> EditionManifest | None:
+    """What a learner's edition leaves out; None for a whole course."""
+    if not (root / EDITION).is_file():
+        return None
+    edition = read_manifest(root / EDITION, EditionManifest, EDITION)
+    check_edition(edition, course, EDITION)
+    return edition
+
+
+def _load_chapter(
+    root: Path, chapter_id: str, course: CourseManifest, edition: EditionManifest | None
+) -> Chapter:
     name = f"labs/{chapter_id}/lab.toml"
     manifest = read_manifest(root / name, ChapterManifest, name)
     if manifest.id != chapter_id:
         raise ManifestError(name, "id", f'expected "{chapter_id}", the folder\'s name, got {manifest.id!r}')
     check_chapter(manifest, course, name)
-    return Chapter(root=root, manifest=manifest)
+    given = edition is None or int(chapter_id) < int(edition.hides)
+    return Chapter(root=root, manifest=manifest, given=given)
 
 
-def find_course(start: Path, explicit: Path | None = None, recorded: Path | None = None) -> Course:
+def find_course(
+    start: Path, explicit: Path | None = None, recorded: Path | None = None, wanted: str = ""
+) -> Course:
     """Load the course that a user in `start` means.
 
     In this order: the one named by --course, the one a practice was made from, the checkout that `start`
-    lies in, the checkout that this engine runs from, the installed one. Raises CourseNotFound, ManifestError.
+    lies in, the checkout that this engine runs from, the installed one, of several the one whose id is
+    `wanted`. Raises CourseNotFound, CourseDamaged, ManifestError.
     """
     if explicit is not None:
         return load_course(explicit.resolve())
     for folder in _checkouts(start, recorded):
         if is_course(folder):
             return load_course(folder)
-    installed = dict(installed_courses())
-    if len(installed) == 1:
-        return load_course(next(iter(installed.values())))
-    if not installed:
+    return load_course(_installed_folder(wanted))
+
+
+def _installed_folder(wanted: str) -> Path:
+    """The folder of the one installed course that can be meant. Raises CourseNotFound, CourseDamaged."""
+    installed = list(installed_courses())
+    usable = [one for one in installed if one.root is not None]
+    chosen = [one for one in installed if one.name == wanted] or usable or installed
+    if not chosen:
         raise CourseNotFound(
             "No course was found here, and none is installed.",
             "Start from a course's folder, name it by --course DIR, or install a course's wheel.",
         )
-    names = ", ".join(f"{name} ({path})" for name, path in installed.items())
-    raise CourseNotFound("More than one course is installed.", f"Name one by --course DIR: {names}.")
+    if len(chosen) > 1:
+        names = sorted(one.name for one in chosen)
+        raise CourseNotFound(
+            f"More than one course is installed: {', '.join(names)}.",
+            f"Choose one by its name, as `course --course {names[0]} list`.",
+        )
+    return chosen[0].folder()
 
 
 def _checkouts(start: Path, recorded: Path | None) -> Iterator[Path]:
@@ -213,15 +258,6 @@ def _checkouts(start: Path, recorded: Path | None) -> Iterator[Path]:
         raise CourseError(f"{start} can't be resolved: {error.strerror}.") from error
     yield from (here, *here.parents)
     yield Path(__file__).resolve().parent.parent
-
-
-def installed_courses() -> Iterator[tuple[str, Path]]:
-    """Name and folder of each course that a wheel brought (entry point group `course.courses`)."""
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        spec = importlib.util.find_spec(point.value)
-        for place in (spec.submodule_search_locations or []) if spec is not None else []:
-            if is_course(Path(place)):
-                yield point.name, Path(os.path.realpath(place))
 
 
 def pick(text: Text, language: str) -> str:

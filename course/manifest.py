@@ -45,6 +45,17 @@ class CourseManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     chapters: list[str]
 
 
+class EditionManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """checkpoints/edition.toml of a learner's edition: the first chapter whose reference is left out.
+
+    `withheld` are later chapters whose starters grow out of what is left out, and which can't be begun here.
+    """
+
+    format: int
+    hides: str
+    withheld: list[str] = []
+
+
 class LabEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[lab]]` of a chapter."""
 

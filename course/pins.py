@@ -47,9 +47,13 @@ def write_pins(course: Course, ids: Mapping[str, str]) -> Path:
 
 
 def pin_mismatches(course: Course, ids: Mapping[str, str]) -> list[str]:
-    """The chapters whose commit id is not the pinned one, or that are pinned without being there."""
+    """The chapters whose commit id is not the pinned one, or that are pinned without being there.
+
+    In a learner's edition those that it leaves out are not there.
+    """
     pins = read_pins(course) or {}
-    return sorted(key for key in pins.keys() | ids.keys() if pins.get(key) != ids.get(key))
+    keys = ids.keys() if course.edition is not None else pins.keys() | ids.keys()
+    return sorted(key for key in keys if pins.get(key) != ids.get(key))
 
 
 def check_pins(course: Course, ids: Mapping[str, str]) -> None:

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.catalog import CONTENT_FOLDERS, is_course
 from course.errors import CourseError, EnvironmentFault, InputError
 from course.git import enclosing_repository
 from course.leftovers import dead_partials, partial_folder, remove_partial, sweep_partials
+from course.places import CONTENT_FOLDERS, is_course
 
 _KIND = "practice"
 _NOTE = "filled.json"

@@ -6,7 +6,7 @@ import keyword
 import re
 from itertools import pairwise
 
-from course.manifest import ChapterManifest, CourseManifest, ManifestError, Text
+from course.manifest import ChapterManifest, CourseManifest, EditionManifest, ManifestError, Text
 
 _LAB_ID = re.compile(r"[0-9]{2,}\.[1-9][0-9]*")
 _FAULT_NAME = re.compile(r"[0-9]{2,}\.[1-9][0-9]*-[a-z0-9]+(-[a-z0-9]+)*")
@@ -39,6 +39,17 @@ def check_course(manifest: CourseManifest, name: str) -> None:
     if not manifest.package.isidentifier() or keyword.iskeyword(manifest.package):
         raise ManifestError(name, "package", f"expected a Python package name, got {manifest.package!r}")
     check_text(manifest.title, manifest.languages, name, "title")
+
+
+def check_edition(edition: EditionManifest, course: CourseManifest, name: str) -> None:
+    """Check that edition.toml names chapters of the course. Raises ManifestError."""
+    if edition.hides not in course.chapters:
+        raise ManifestError(name, "hides", f"expected a chapter of course.toml, got {edition.hides!r}")
+    for index, chapter in enumerate(edition.withheld):
+        if chapter not in course.chapters:
+            raise ManifestError(
+                name, f"withheld[{index}]", f"expected a chapter of course.toml, got {chapter!r}"
+            )
 
 
 def check_chapter(manifest: ChapterManifest, course: CourseManifest, name: str) -> None:

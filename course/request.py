@@ -31,7 +31,8 @@ class Request:
         """The course that is meant here. Raises CourseError."""
         practice = self.practice
         recorded = practice.source if practice is not None else None
-        course = find_course(self.start, self.explicit_course, recorded)
+        wanted = practice.course if practice is not None else ""
+        course = find_course(self.start, self.explicit_course, recorded, wanted)
         if practice is not None and practice.course != course.manifest.id:
             raise InputError(
                 f"{practice.root} is a practice of the course {practice.course!r}, "

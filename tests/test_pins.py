@@ -135,5 +135,8 @@ def test_installed_course_is_found_by_itself(tiny, call, program, tmp_path):
     assert (ran.status, ran.document["course"]) == (0, "tiny"), ran.err
     shutil.rmtree(site / "course_tiny")
     gone = program(listing, cwd=elsewhere, env={"PYTHONPATH": str(site)})
-    assert gone.status == 2
-    assert gone.told[0] == "course: No course was found here, and none is installed."
+    assert gone.status == 3
+    assert gone.told == [
+        "course: The installed course tiny can't be used: there is no module course_tiny.",
+        "Install its wheel again, or uninstall it.",
+    ]

@@ -8,7 +8,7 @@ import click
 
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
-from course.history import History, export_commit, open_history, parent_commit
+from course.history import History, checkpoint_commit, export_commit, open_history, parent_commit
 from course.placement import Destination, check_destination, place
 from course.request import Request, command_line, from_here
 
@@ -24,6 +24,8 @@ def command(request: Request, chapter: str, export: str | None, as_json: bool) -
     """Show CHAPTER's parent and target commit, teaching files, labs, first red and next commands."""
     course = request.course
     found = course.chapter(chapter)
+    if export is not None:
+        found.require_reference("`course checkpoint --export`")
     destination = check_destination(export, request.start) if export is not None else None
     with request.output.working("building the teaching history"):
         history = open_history(course)
@@ -46,7 +48,7 @@ def _data(
         "title": pick(manifest.title, language),
         "summary": pick(manifest.summary, language),
         "parent": parent_commit(request.course, history, chapter),
-        "target": history.checkpoints[chapter.id],
+        "target": checkpoint_commit(request.course, history, chapter),
         "teaching_files": list(manifest.teaching_files),
         "focus_test": manifest.focus_test,
         "labs": [

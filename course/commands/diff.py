@@ -24,6 +24,7 @@ def command(request: Request, chapter: str, mine: bool, yes: bool, no_pager: boo
     """Show what the reference changed in chapter N's teaching files. It holds the answers."""
     course = request.course
     found = course.chapter(chapter)
+    found.require_reference("`course diff`")
     if not found.manifest.teaching_files:
         known = ", ".join(one.id for one in course.chapters if one.manifest.teaching_files)
         raise InputError(f"Chapter {found.id} has no teaching files.", f"Those that have: {known}.")

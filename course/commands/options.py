@@ -11,6 +11,7 @@ import click
 
 from course.console import Output
 from course.errors import InputError
+from course.places import installed_courses, named_course
 from course.request import Request
 
 P = ParamSpec("P")
@@ -29,7 +30,7 @@ def pass_request(function: Callable[Concatenate[Request, P], R]) -> Callable[...
         directory, course_folder, lang, verbose = ctx.obj
         request = Request(
             start=absolute_folder(directory, "-C") or _current_folder(),
-            explicit_course=absolute_folder(course_folder, "--course"),
+            explicit_course=_course_folder(course_folder),
             chosen_language=own_lang or lang,
             output=Output(verbose=verbose),
         )
@@ -43,6 +44,20 @@ def _current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise InputError("The current directory is no longer there.", "Change to one that is.") from error
+
+
+def _course_folder(given: str | None) -> Path | None:
+    """The folder that --course names: a directory, or the name of an installed course. Raises InputError."""
+    if given is None or Path(given).is_dir():
+        return absolute_folder(given, "--course")
+    found = named_course(given)
+    if found is None:
+        names = ", ".join(sorted(one.name for one in installed_courses())) or "none"
+        raise InputError(
+            f"--course {given}: there is no such directory, and no installed course of this name.",
+            f"Name a course's top folder, or an installed course; there is {names}.",
+        )
+    return found
 
 
 def absolute_folder(given: str | None, option: str) -> Path | None:

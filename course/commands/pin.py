@@ -18,6 +18,7 @@ from course.request import Request
 def command(request: Request, as_json: bool) -> None:
     """Renew the pinned commit id of every checkpoint, after the course's contents have changed."""
     course = request.course
+    course.require_whole("`course pin`")
     if course.installed:
         raise InputError("An installed course's pins can't be renewed.", "Run it in the course's checkout.")
     with request.output.working("building the teaching history"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,9 +11,9 @@ from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.errors import InputError
 from course.git import Git
-from course.history import History, open_history, parent_commit
+from course.history import open_history, parent_commit
 from course.placement import Destination, check_destination
-from course.practice import Start, find_practice, make_practice, start_commit
+from course.practice import START_REF, Start, demand_beginning, find_practice, make_practice
 from course.request import Request, command_line, from_here
 
 
@@ -28,10 +28,12 @@ def command(request: Request, chapter: str, directory: str, source: str | None, 
     found = request.course.practice_chapter(chapter)
     language = request.language
     destination = check_destination(directory, request.start)
+    demand_beginning(request.course, found)
     with request.output.working("making the practice"):
         history = open_history(request.course)
-        finish = _carry(request, history, found, source) if source is not None else None
-        start = Start(course=request.course, history=history, chapter=found, language=language, finish=finish)
+        start = Start(course=request.course, history=history, chapter=found, language=language)
+        if source is not None:
+            start = _carry(request, start, source)
         make_practice(start, destination)
     if as_json:
         request.output.document(
@@ -41,7 +43,7 @@ def command(request: Request, chapter: str, directory: str, source: str | None, 
                 "language": language,
                 "directory": str(destination.folder),
                 "parent": parent_commit(request.course, history, found),
-                "start": start_commit(history, found, language),
+                "start": Git(destination.folder).run("rev-parse", START_REF),
                 "next": _next_commands(found, destination),
             },
         )
@@ -49,16 +51,21 @@ def command(request: Request, chapter: str, directory: str, source: str | None, 
     _tell(request, found, destination, language)
 
 
-def _carry(request: Request, history: History, chapter: Chapter, source: str) -> Callable[[Path], None]:
-    """What carries the learner's own files on. Raises InputError, CarryError."""
-    from course.carry import carried_files, carry_into
+def _carry(request: Request, start: Start, source: str) -> Start:
+    """A start that carries the learner's own files on. Raises InputError, CarryError."""
+    from course.carry import carried_files, carry_into, prove_on_reference
+    from course.ownstart import own_start
 
     practice = find_practice(request.start / source)
     if practice is None:
         raise InputError(
             f"{source} is not a practice.", "Name the directory of the practice before, as ./mywork."
         )
-    return carry_into(carried_files(request.course, history, practice, chapter), chapter, history)
+    carried = carried_files(start.course, practice, start.chapter)
+    if not carried.chapter.given:
+        return own_start(start, carried)
+    prove_on_reference(start.course, start.history, carried)
+    return replace(start, finish=carry_into(carried, start.chapter, start.history))
 
 
 def _next_commands(chapter: Chapter, destination: Destination) -> list[str]:

@@ -18,6 +18,7 @@ def subject_of(request: Request, chapter: Chapter) -> Iterator[Subject]:
     if practice is not None and chapter in course.until(course.chapter(practice.chapter)):
         yield Subject(name=LEARNER, tree=practice.root)
         return
+    chapter.require_reference("this outside of a practice")
     with contextlib.ExitStack() as stack:
         with request.output.working("fetching the reference"):
             history = open_history(course)

@@ -24,6 +24,7 @@ from course.runner import ColdRunner, Runner, open_runner
 def command(request: Request, chapter: str, file: str, as_json: bool) -> int:
     """Judge FILE, your own transfer test of CHAPTER: green on what is right, red on each known mistake."""
     found = request.course.practice_chapter(chapter)
+    found.require_reference("`course transfer`")
     test = _test_file(request.start / file)
     with request.output.working("judging"), contextlib.ExitStack() as stack:
         history = open_history(request.course)

@@ -33,11 +33,8 @@ class PracticeState:
         yield ok("course", f"{course.manifest.id}, {kind}: {course.root}")
         for one in installed_courses():
             if one.root is None:
-                yield warn(
-                    "course",
-                    f"the installed course {one.name} can't be used: {one.fault}",
-                    f"{command_line('pip', 'uninstall')} what brought it, or install it again",
-                )
+                seen = f"the installed course {one.name} can't be used: {one.fault}"
+                yield warn("course", seen, "Install its wheel again, or uninstall it.")
         practice = self._scene.practice
         if practice is not None and practice.course != course.manifest.id:
             seen = f"this practice belongs to the course {practice.course!r}"

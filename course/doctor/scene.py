@@ -44,7 +44,8 @@ class Scene:
     def find_course(self) -> Course:
         """The course that is meant here. Raises CourseError."""
         recorded = self.practice.source if self.practice is not None else None
-        return find_course(self.start, self.explicit_course, recorded)
+        wanted = self.practice.course if self.practice is not None else ""
+        return find_course(self.start, self.explicit_course, recorded, wanted)
 
     @cached_property
     def chapter(self) -> Chapter | None:

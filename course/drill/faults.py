@@ -47,7 +47,10 @@ class Fault:
 
 
 def chapter_faults(chapter: Chapter) -> list[Fault]:
-    """The faults that a chapter declares. Raises FaultError where one has no file at all."""
+    """The faults that a chapter declares. Raises FaultError where one has no file at all.
+
+    A learner's edition leaves out the edits of the reference.
+    """
     return [_fault(chapter, entry) for entry in chapter.manifest.fault]
 
 
@@ -60,7 +63,7 @@ def _fault(chapter: Chapter, entry: FaultEntry) -> Fault:
         patch=patch if patch.is_file() else None,
         portable=portable if portable.is_file() else None,
     )
-    if not fault.forms:
+    if not fault.forms and chapter.given:
         raise FaultError(
             f"labs/{chapter.id}/faults has neither {entry.name}.patch nor {entry.name}.py.",
             f"Write one, or take the fault out of labs/{chapter.id}/lab.toml.",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _SHORT = 24
+_LONG = 40
 _TRIVIAL = 12
 _SPAN = re.compile(r"`([^`\n]+)`")
 
@@ -46,6 +47,16 @@ class Answers:
             if len(span) >= _SHORT and whole is not None:
                 return f"spells out a part of an answer line: {span}"
         return ""
+
+    def in_handout(self, text: str) -> str:
+        """What a chapter's own text gives away: it may show calls of the contract, but no whole line."""
+        found = self._spelled(text)
+        return f"spells out an answer line: {found[0]}" if found else ""
+
+    def in_foreign_code(self, text: str) -> str:
+        """What code that is not the course's gives away; short lines are everybody's. Raises SyntaxError."""
+        found = [line for line in self._spelled(text) if len(line) >= _LONG]
+        return f"holds an answer line: {found[0]}" if found else self._solved(text)
 
     def _spelled(self, text: str) -> list[str]:
         return sorted(line for line in self.lines if len(line) >= _SHORT and line in text)

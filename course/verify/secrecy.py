@@ -16,10 +16,11 @@ from course.verify.claim import ClaimBroken, ClaimFalse, counted
 
 def chapter_answers(bench: Workbench, chapter: Chapter) -> Answers:
     """The answers of all the chapter's teaching files. Raises ClaimFalse where there is none."""
-    return bench.shared(f"answers {chapter.id}", lambda: _chapter_answers(bench.course, chapter))
+    return bench.shared(f"answers {chapter.id}", lambda: find_chapter_answers(bench.course, chapter))
 
 
-def _chapter_answers(course: Course, chapter: Chapter) -> Answers:
+def find_chapter_answers(course: Course, chapter: Chapter) -> Answers:
+    """The answers of a chapter's teaching files. Raises ClaimFalse where there is none, ClaimBroken."""
     parent = parent_tree(course, chapter)
     before = [data.decode() for path, data in parent.items() if path.startswith("src/") and _is_code(path)]
     solution = [data.decode() for path, data in solution_tree(chapter).items() if _is_code(path)]
