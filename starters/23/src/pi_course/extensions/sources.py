@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from pi_course.resources import ExtensionError
 from pi_course.schema import ToolDefinition
 from pi_course.values import JsonValue
 
+StrPath: TypeAlias = str | os.PathLike[str]
 Scope: TypeAlias = Literal["project", "user", "temporary"]
 Origin: TypeAlias = Literal["top-level", "package"]
 Handler: TypeAlias = Callable[[Any], object]
@@ -133,23 +135,27 @@ class Extension:
         raise NotImplementedError("Lab 23.6 ResourceLoader 尚未实现")
 
 
+def _refuse(*_: object) -> Any:
+    raise ExtensionError("the agent of this session has no such action")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RuntimeActions:
     """The core's side of the actions: the slots that `ExtensionRuntime.bind` fills."""
 
-    send_message: Callable[[str], object]
-    append_entry: Callable[[str, JsonValue], Awaitable[object]]
-    get_active_tools: Callable[[], list[str]]
-    set_active_tools: Callable[[Sequence[str]], object]
-    refresh_tools: Callable[[], object]  # a tool was registered after binding
-    set_model: Callable[[Any], object]
-    compact: Callable[[str | None], Awaitable[object]]
-    abort: Callable[[object], object]
-    register_provider: Callable[[str, JsonValue], object]
-    unregister_provider: Callable[[str], object]
+    send_message: Callable[[str], object] = _refuse
+    append_entry: Callable[[str, JsonValue], Awaitable[object]] = _refuse
+    get_active_tools: Callable[[], list[str]] = _refuse
+    set_active_tools: Callable[[Sequence[str]], object] = _refuse
+    refresh_tools: Callable[[], object] = _refuse  # a tool was registered after binding
+    set_model: Callable[[Any], object] = _refuse
+    compact: Callable[[str | None], Awaitable[object]] = _refuse
+    abort: Callable[[object], object] = _refuse
+    register_provider: Callable[[str, JsonValue], object] = _refuse
+    unregister_provider: Callable[[str], object] = _refuse
 
 
-def canonical_path(path: str | os.PathLike[str]) -> str:
+def canonical_path(path: StrPath) -> str:
     """Return the real path, or the absolute path where it does not resolve: missing, or a loop of links.
 
     A virtual path such as `<inline:1>` stays as it is. (Chapter 23, Lab 23.1)
