@@ -86,7 +86,7 @@ def _own(practice: Practice, name: str) -> bytes:
     except OSError as error:
         what = "is missing" if isinstance(error, FileNotFoundError) else f"can't be read: {error.strerror}"
         raise CarryError(
-            f"{name} of {practice.root} {what}.",
+            f"{name} {what}, in {practice.root}.",
             "Mend it first, or leave --from out to start from the reference.",
         ) from error
 
