@@ -24,7 +24,7 @@ from course.git import Git
 from course.history import History, open_history
 
 ROOT = Path(__file__).resolve().parent.parent
-DEADLINE = 300
+DEADLINE = 120
 
 
 def pytest_configure() -> None:
@@ -259,12 +259,21 @@ def terminal() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def ended() -> Callable[[Any], Ran]:
-    """Read a pseudo-terminal to its end; give the exit status and the rest of what was shown."""
+    """Read a pseudo-terminal to its end; give the exit status and the rest of what was shown.
 
-    def read(child: Any) -> Ran:
+    `key` is pressed first, and again while nothing comes of it, as a person does: a line editor that has just
+    shown its question may miss the first.
+    """
+
+    def read(child: Any, key: Callable[[], object] | None = None) -> Ran:
         import pexpect
 
-        child.expect(pexpect.EOF)
+        for _ in range(20 if key is not None else 0):
+            key()
+            if child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=3) == 0:
+                break
+        else:
+            child.expect(pexpect.EOF)
         child.wait()
         return Ran(child.exitstatus, child.before.replace("\r\n", "\n"), "")
 

@@ -174,8 +174,7 @@ def test_interrupt_ends_the_demo_with_all_it_started(demo_course, terminal, ende
     child = terminal("--course", tiny, "demo", "02", cwd=tmp_path)
     child.expect(r"pids (\d+) (\d+)\r\n")
     pids = [int(child.match[1]), int(child.match[2])]
-    child.sendintr()
-    assert ended(child).status == 130
+    assert ended(child, child.sendintr).status == 130
     assert [pid for pid in pids if Path(f"/proc/{pid}/status").exists() and runs(pid)] == []
 
 

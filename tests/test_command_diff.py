@@ -137,6 +137,5 @@ def test_end_of_input_is_no(practice, terminal, ended):
     """Ctrl-D at the question shows nothing."""
     child = terminal("diff", "02", cwd=practice)
     child.expect_exact("[y/N] ")
-    child.sendeof()
-    answer = ended(child)
+    answer = ended(child, child.sendeof)
     assert (answer.status, "_PHRASE" in answer.out) == (0, False)

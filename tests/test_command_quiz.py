@@ -132,8 +132,7 @@ def test_terminal_asks_keeps_and_answers_later(asking, terminal, ended, done):
     child.expect_exact("shown by test_search_limit: green")
     child.expect_exact(ORDER)
     child.expect_exact("> ")
-    child.sendeof()
-    assert ended(child).status == 0
+    assert ended(child, child.sendeof).status == 0
     child = terminal("quiz", cwd=asking)
     child.expect_exact("> ")
     assert "What you predicted earlier" not in child.before, "what was shown is not shown again"
@@ -146,8 +145,7 @@ def test_end_of_input_ends_politely_and_keeps_what_was_said(asking, terminal, en
     child.sendline("yes")
     child.expect_exact(ORDER)
     child.expect_exact("> ")
-    child.sendeof()
-    answer = ended(child)
+    answer = ended(child, child.sendeof)
     assert answer.status == 0
     assert "The quiz ends here; what you answered is kept." in answer.out
     assert "you said  yes" in answer.out
@@ -161,8 +159,7 @@ def test_interrupt_ends_with_130_and_keeps_what_was_said(asking, terminal, ended
     child.sendline("yes")
     child.expect_exact(ORDER)
     child.expect_exact("> ")
-    child.sendintr()
-    answer = ended(child)
+    answer = ended(child, child.sendintr)
     assert (answer.status, "Traceback" in answer.out) == (130, False)
     assert [entry["answer"] for entry in kept(asking)["answers"]] == ["yes"]
 
@@ -174,8 +171,7 @@ def test_asked_again_the_former_answer_is_shown(asking, terminal, ended):
         child.expect_exact("> ")
         child.sendline(words)
         child.expect_exact("> ")
-        child.sendeof()
-        answer = ended(child)
+        answer = ended(child, child.sendeof)
     assert "you said  no" in answer.out
     assert [entry["answer"] for entry in kept(asking)["answers"]] == ["yes", "no"]
 
@@ -196,8 +192,7 @@ def test_no_color_terminal_is_asked_too(asking, terminal, ended):
     """NO_COLOR takes the colours, not the questions."""
     child = terminal("quiz", cwd=asking, env={"NO_COLOR": "1", "TERM": "xterm"})
     child.expect_exact("> ")
-    child.sendeof()
-    answer = ended(child)
+    answer = ended(child, child.sendeof)
     assert (answer.status, "\x1b[3" in answer.out) == (0, False)
 
 
@@ -209,8 +204,7 @@ def test_damaged_answers_are_kept_beside(asking, terminal, ended):
     child.expect_exact("> ")
     child.sendline("new words")
     child.expect_exact("> ")
-    child.sendeof()
-    assert ended(child).status == 0
+    assert ended(child, child.sendeof).status == 0
     assert [entry["answer"] for entry in kept(asking)["answers"]] == ["new words"]
     assert "my words" in note.with_name("quiz.json.damaged-1").read_text()
 

@@ -132,8 +132,7 @@ def test_leaving_the_question_changes_nothing(practice, terminal, ended, file, k
     file.write_text("mine = 1\n")
     child = terminal("reset", cwd=practice)
     child.expect_exact("Go on? [y/N] ")
-    getattr(child, key)()
-    assert ended(child).status == status
+    assert ended(child, getattr(child, key)).status == status
     assert file.read_text() == "mine = 1\n"
 
 

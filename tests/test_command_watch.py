@@ -117,8 +117,7 @@ def test_interrupt_ends_it_and_gives_the_terminal_back(
     """Ctrl-C ends with 130, and the terminal echoes again."""
     child = terminal("watch", cwd=practice)
     child.expect(LEGEND)
-    child.sendintr()
-    assert ended(child).status == 130
+    assert ended(child, child.sendintr).status == 130
 
 
 def test_cold_runs_give_the_same_verdicts(
