@@ -56,7 +56,7 @@ class ResolvedExtensions:
 
 
 # --- scans ---
-_INDEXES = ("index.py", "__init__.py")
+INDEXES = ("index.py", "__init__.py")
 _IGNORE_FILES = (".gitignore", ".ignore", ".fdignore")
 
 
@@ -81,7 +81,7 @@ def collect_auto_extensions(root: StrPath, *, scandir: ScanDirectory = os.scandi
     (Chapter 23, Lab 23.1)
     """
     folder = os.fspath(root)
-    return _own_entries(folder) or list(_scan(folder, _ignore_rules(folder), scandir))
+    return own_entries(folder) or list(_scan(folder, _ignore_rules(folder), scandir))
 
 
 def _scan(folder: str, ignored: GitIgnoreSpec, scandir: ScanDirectory) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _scan(folder: str, ignored: GitIgnoreSpec, scandir: ScanDirectory) -> Iterat
         path = os.path.join(folder, name)
         if os.path.isdir(path):
             if not ignored.match_file(f"{name}/"):
-                yield from _own_entries(path)
+                yield from own_entries(path)
         elif name.endswith(".py") and os.path.isfile(path) and not ignored.match_file(name):
             yield path
 
@@ -107,7 +107,7 @@ def _names(folder: str, scandir: ScanDirectory) -> list[str]:
 _NEVER = ("__pycache__", "node_modules")
 
 
-def _own_entries(folder: str) -> list[str]:
+def own_entries(folder: str) -> list[str]:
     """Return what a folder's manifest declares, as far as it is there, else its index, else nothing."""
     declared = [os.path.normpath(os.path.join(folder, entry)) for entry in _manifest(folder)]
     inside = Path(canonical_path(folder))
@@ -116,7 +116,7 @@ def _own_entries(folder: str) -> list[str]:
         for path in declared
         if os.path.exists(path) and Path(canonical_path(path)).is_relative_to(inside)
     ]
-    indexes = (os.path.join(folder, name) for name in _INDEXES)
+    indexes = (os.path.join(folder, name) for name in INDEXES)
     return found or [path for path in indexes if os.path.isfile(path)][:1]
 
 
@@ -181,7 +181,7 @@ class _Scope:
         for entry in plain:
             root = _absolute(entry, self.base)
             nested = os.path.join(root, "extensions")
-            flat = bool(_own_entries(root)) or not os.path.isdir(nested)
+            flat = bool(own_entries(root)) or not os.path.isdir(nested)
             metadata = PathMetadata(entry, self.name, "package", root)
             for path in _expand(root if flat else nested, self.scandir):
                 yield ResolvedPath(path, metadata, _is_enabled(path, root, patterns))

@@ -1,5 +1,7 @@
 """The records of the pipeline: where an extension comes from, what it registers, shares, does wrong."""
 
+# ruff: noqa: PTH100, PTH120 - paths are strings here, and never resolved twice
+
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -138,6 +140,7 @@ class Extension:
 
 
 def _refuse(*_: object) -> Any:
+    """Stand in for an action that the host does not offer. (Chapter 23, Lab 23.5)"""
     raise ExtensionError("the agent of this session has no such action")
 
 
@@ -184,9 +187,20 @@ def canonical_path(path: StrPath) -> str:
     try:
         return os.path.realpath(text, strict=True)
     except (OSError, ValueError):  # ValueError: a NUL byte
-        return os.path.abspath(text)  # noqa: PTH100 - resolve() is what failed
+        return os.path.abspath(text)
 
 
 def is_virtual(path: str) -> bool:
     """Tell a label such as `<entry-point:NAME>` from a path of the file system. (Chapter 23, Lab 23.1)"""
     return path.startswith("<") and path.endswith(">")
+
+
+def synthetic_source_info(path: str, resolved_path: str) -> SourceInfo:
+    """Return what a path alone tells of its source, until the resource loader says more.
+
+    The source is `local`, or the label of `<label:name>`; the base directory is that of a file.
+    (Chapter 23, Lab 23.2)
+    """
+    label = path[1:-1].partition(":")[0] if is_virtual(path) else "local"
+    base_dir = None if is_virtual(path) else os.path.dirname(resolved_path)
+    return SourceInfo(path, label, "temporary", "top-level", base_dir)

@@ -35,6 +35,7 @@ class ExtensionRuntime:
 
         One that fails is told to `on_error` and no more, as are faults of the bus's listeners from now on.
         """
+        # TODO(23.3): the actions, then the queue.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def invalidate(self, reason: str) -> None:
@@ -42,6 +43,7 @@ class ExtensionRuntime:
 
         Hardened: what an old load left running, a timer say, can't act on the session of the new one.
         """
+        # TODO(23.3): an end.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def assert_active(self) -> None:
@@ -75,6 +77,7 @@ class ExtensionAPI:
 
     def on(self, event: str, handler: Handler) -> None:
         """Add a plain or async handler of an event, behind those that are there."""
+        # TODO(23.3): write into the extension's own container; likewise below.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def register_tool(self, tool: ToolDefinition) -> None:
@@ -94,6 +97,7 @@ class ExtensionAPI:
 
         Hardened: a default that is not of the flag's type is an ExtensionError.
         """
+        # TODO(23.3): the definition, and a default that is staged.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def get_flag(self, name: str) -> FlagValue | None:
@@ -114,6 +118,7 @@ class ExtensionAPI:
 
     def register_provider(self, name: str, config: JsonValue) -> None:
         """Add or replace a model provider: at once where the core is bound, else when it is."""
+        # TODO(23.3): act, or queue.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def unregister_provider(self, name: str) -> None:
@@ -124,6 +129,7 @@ class ExtensionAPI:
         self, command: str, args: Sequence[str] = (), *, cwd: str | None = None, timeout: float | None = None
     ) -> ExecResult:
         """Run a local command without a shell; kill its group after `timeout` seconds or where cancelled."""
+        # TODO(23.3): a process, with an end.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     @property
@@ -133,6 +139,7 @@ class ExtensionAPI:
 
     def send_message(self, text: str) -> None:
         """Hand a user message to the agent."""
+        # TODO(23.3): hand on to the runtime's actions; likewise below.
         raise NotImplementedError("Lab 23.3 ExtensionAPI 尚未实现")
 
     def append_entry(self, kind: str, data: JsonValue = None) -> Awaitable[object]:

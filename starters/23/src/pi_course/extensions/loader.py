@@ -1,13 +1,18 @@
 """How a path becomes a running extension: a fresh module, its factory, one container for each run."""
 
-import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any, TypeAlias
 
+from pi_course.extensions import packages
 from pi_course.extensions.api import ExtensionAPI, ExtensionRuntime
-from pi_course.extensions.sources import Extension, LoadError, ResolvedPath
+from pi_course.extensions.sources import (
+    Extension,
+    LoadError,
+    ResolvedPath,
+    StrPath,
+)
 
 ExtensionFactory: TypeAlias = Callable[[ExtensionAPI], Awaitable[None] | None]
 ImportModule: TypeAlias = Callable[[str], Any]  # gets a path or `<entry-point:NAME>`; plain or async
@@ -23,41 +28,43 @@ class InlineExtension:
 
 @dataclass
 class LoadExtensionsResult:
-    """The extensions that came up, in the order of their paths, what went wrong, and the runtime they share."""
+    """The extensions that came up, in the order of their paths, what went wrong, and their runtime."""
 
     extensions: list[Extension]
     errors: list[LoadError]
     runtime: ExtensionRuntime
 
 
-def import_extension(path: str, *, entry_points: Callable[..., Iterable[EntryPoint]] = entry_points) -> Any:
+def import_extension(path: str, *, entry_points: packages.EntryPointIndex = entry_points) -> Any:
     """Import an extension anew and return its module, or what an entry point names.
 
-    `path` is canonical: a file, a folder with an `index.py` or `__init__.py`, or `<entry-point:NAME>`. Each
-    call gives modules of names that were never used before, the helpers beside the file included, which it
-    imports as `import helper` or `from . import helper`; what counts is their source, never a `.pyc`.
-    (Chapter 23, Lab 23.2)
+    `path` is canonical: a file, a folder with an index, or `<entry-point:NAME>`, which alone is imported as
+    installed modules are. Each call gives modules under names never used before, the helpers beside the file
+    (`import helper`, `from . import helper`) included. Their source counts, never a `.pyc`: whole seconds and
+    sizes judge that, so an edit could go unseen. They stay in `sys.modules`, as handlers may import later,
+    unless the import fails. (Chapter 23, Lab 23.2)
     """
-    # TODO(23.2): a module of its own, from the source as it is now.
+    # TODO(23.2): fresh modules, from the source as it is now.
     raise NotImplementedError("Lab 23.2 load_extensions 尚未实现")
 
 
 async def load_extensions(
     paths: Sequence[str | ResolvedPath],
     *,
-    cwd: str | os.PathLike[str],
+    cwd: StrPath,
     runtime: ExtensionRuntime | None = None,
     inline: Sequence[ExtensionFactory | InlineExtension] = (),
     import_module: ImportModule = import_extension,
 ) -> LoadExtensionsResult:
     """Import each path and await its `setup(api)`, one after another, then the inline factories.
 
-    A failure, `SystemExit` included, is a `LoadError(path, "Failed to load extension: ...")`, and the next path
-    goes on; CancelledError and KeyboardInterrupt pass through. Relative paths belong to `cwd`; disabled ones
-    are left out. Inline factories are `<inline:N>`, N from 1, or `<inline:name>`. What a factory does to
-    shared state counts from `ExtensionAPI.commit()`, or never after `discard()`. (Chapter 23, Lab 23.2)
+    A failure, `SystemExit` included, is a `LoadError(path, "Failed to load extension: ...")`, and the next
+    path goes on; CancelledError and KeyboardInterrupt pass through. Relative paths belong to `cwd`; disabled
+    ones are left out. Inline factories are `<inline:N>`, N from 1, or `<inline:name>`. A factory's
+    work on shared state counts from `ExtensionAPI.commit()` on, or never, by `discard()`.
+    (Chapter 23, Lab 23.2)
     """
-    # TODO(23.2): import, container, API, factory, commit; or an error.
+    # TODO(23.2): for each path: import, container, API, factory, commit; or an error.
     raise NotImplementedError("Lab 23.2 load_extensions 尚未实现")
 
 
@@ -72,12 +79,12 @@ class ExtensionLoader:
         self,
         paths: Sequence[str | ResolvedPath],
         *,
-        cwd: str | os.PathLike[str],
+        cwd: StrPath,
         runtime: ExtensionRuntime | None = None,
         inline: Sequence[ExtensionFactory | InlineExtension] = (),
         import_module: ImportModule = import_extension,
     ) -> LoadExtensionsResult:
-        """Load, importing only what is not remembered; every factory runs again, in a container of its own."""
+        """Load, importing only what is not remembered; each factory runs, in a container of its own."""
         # TODO(23.2): take the token once, compare it at each read and each write.
         raise NotImplementedError("Lab 23.2 load_extensions 尚未实现")
 
@@ -90,8 +97,8 @@ class ExtensionLoader:
 async def discover_and_load_extensions(
     paths: Sequence[str],
     *,
-    cwd: str | os.PathLike[str],
-    agent_dir: str | os.PathLike[str],
+    cwd: StrPath,
+    agent_dir: StrPath,
     trusted: bool = False,
     import_module: ImportModule = import_extension,
 ) -> LoadExtensionsResult:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from pi_course.resources import ExtensionError
 from pi_course.schema import ToolDefinition
 from pi_course.values import JsonValue
 
@@ -136,7 +135,8 @@ class Extension:
 
 
 def _refuse(*_: object) -> Any:
-    raise ExtensionError("the agent of this session has no such action")
+    """Stand in for an action that the host does not offer. (Chapter 23, Lab 23.5)"""
+    raise NotImplementedError("Lab 23.5 AgentSession 尚未实现")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,3 +166,12 @@ def canonical_path(path: StrPath) -> str:
 def is_virtual(path: str) -> bool:
     """Tell a label such as `<entry-point:NAME>` from a path of the file system. (Chapter 23, Lab 23.1)"""
     raise NotImplementedError("Lab 23.1 resolve_extensions 尚未实现")
+
+
+def synthetic_source_info(path: str, resolved_path: str) -> SourceInfo:
+    """Return what a path alone tells of its source, until the resource loader says more.
+
+    The source is `local`, or the label of `<label:name>`; the base directory is that of a file.
+    (Chapter 23, Lab 23.2)
+    """
+    raise NotImplementedError("Lab 23.2 load_extensions 尚未实现")
