@@ -91,6 +91,9 @@ def _stage(course: Course, hides: Chapter | None, source: Path) -> None:
     for path in sorted(course.root.iterdir()):
         if not _stays(path):
             _copy(path, source / path.name)
+    for folder in CONTENT_FOLDERS:
+        # The build settings name it, also where an edition has nothing in it.
+        (source / folder).mkdir()
     names: Iterable[str] = course_files(course) if hides is None else edition_files(course, hides)
     for name in names:
         _copy(course.root / name, source / name)

@@ -13,6 +13,7 @@ from course.verify.builds import practice_is_made_twice, starter_builds, target_
 from course.verify.claim import Claim, ClaimFalse, claim_about, counted
 from course.verify.contents import acceptance_is_whole, folders_are_declared
 from course.verify.drills import fault_claims
+from course.verify.editions import edition_hides
 from course.verify.runs import (
     earlier_are_green,
     first_red_is_exact,
@@ -91,6 +92,7 @@ def _practice_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
         yield claim_about(number, made, practice_is_made_twice, *about, language)
         hides = f"a generated practice hides every answer ({language})"
         yield claim_about(number, hides, practice_hides, *about, language)
+    yield claim_about(number, "a learner's edition hides every answer", edition_hides, *about)
     yield claim_about(number, "the first red is exact", first_red_is_exact, *about)
     yield claim_about(number, "in the starter every lab is at a scaffold", starter_is_scaffold, *about)
     for lab in chapter.manifest.lab:

@@ -38,17 +38,18 @@ class Search:
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
             if path.is_dir() and (path / "objects").is_dir() and (path / "HEAD").is_file():
-                yield from self._found(self._objects(path, name))
+                yield from self.in_files(self._objects(path, name))
             elif path.is_file():
-                yield from self._found([(name, path.read_bytes())])
+                yield from self.in_files([(name, path.read_bytes())])
 
     def in_archive(self, name: str, data: bytes) -> Iterator[str]:
         """The same for each member of a zip archive, a wheel say."""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = ((f"{name}/{one}", archive.read(one)) for one in archive.namelist())
-            yield from self._found(members)
+            yield from self.in_files(members)
 
-    def _found(self, files: Iterable[tuple[str, bytes]]) -> Iterator[str]:
+    def in_files(self, files: Iterable[tuple[str, bytes]]) -> Iterator[str]:
+        """The same for files given by name and bytes."""
         for name, data in files:
             if name.endswith(_MEMBERS) and zipfile.is_zipfile(io.BytesIO(data)):
                 yield from self.in_archive(name, data)

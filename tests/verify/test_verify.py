@@ -24,6 +24,7 @@ true   chapter 01: a practice made twice is the same, one commit after its paren
 true   chapter 01: a generated practice hides every answer (en) · 14 files read that no earlier checkpoint has
 true   chapter 01: a practice made twice is the same, one commit after its parent (zh) · 14 files, 2 commits
 true   chapter 01: a generated practice hides every answer (zh) · 14 files read that no earlier checkpoint has
+true   chapter 01: a learner's edition hides every answer · 38 files, without the starter of 02
 true   chapter 01: the first red is exact · Lab 01.1 0/2 · first red: Lab 01.1 tokenize 尚未实现
 true   chapter 01: in the starter every lab is at a scaffold · 4 tests red
 true   chapter 01: Lab 01.1 can be done alone, in its turn · Lab 01.1 2/2
@@ -40,7 +41,7 @@ true   chapter 01: every quiz answer is shown by a test · 2 questions
 true   chapter 01: the handouts agree · en 15 lines and zh 15 lines
 true   chapter 01: every command of the handout runs · 3 commands
 
-24 claims: 24 true, 0 false, 0 broken
+25 claims: 25 true, 0 false, 0 broken
 """
 
 

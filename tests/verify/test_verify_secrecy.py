@@ -272,3 +272,29 @@ def test_prose_may_name_what_is_short():
     assert answers.in_prose("Call `execute(the_call, with_context)`.") == (
         "spells out a part of an answer line: execute(the_call, with_context)"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "labs/01/faults/01.2-any-word.py",
+            "holds an answer line: return set(self._documents.get(word, ()))",
+        ),
+        ("labs/02/demo.py", "holds an answer line: return set(self._documents.get(word, ()))"),
+        ("labs/02/handout.en.md", "spells out an answer line: return set(self._documents.get(word, ()))"),
+        ("labs/02/test_02_search.py", "holds the solved body of _holding"),
+    ],
+)
+def test_learners_edition_with_an_answer(name, told, gate):
+    """Portable faults, demos, texts and tests travel in a learner's edition, later chapters' too."""
+    text = (gate.folder / name).read_text("utf-8")
+    body = "    return set(self._documents.get(word, ()))\n"
+    gate.write(name, f"{text}\n\ndef _holding(self, word):\n{body}")
+    assert gate.false("01", "learner's edition hides") == f"{name} {told}"
+
+
+def test_learners_edition_leaves_a_grown_file_out(gate):
+    """A later starter that holds this chapter's answers is no leak: the edition does not have it."""
+    assert "without the starter of 02" in gate.true("01", "learner's edition hides")
+    assert "without" not in gate.true("02", "learner's edition hides")
