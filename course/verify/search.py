@@ -131,9 +131,11 @@ def _is_code(path: str) -> bool:
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
+    """The functions with a name of their own; a comprehension or a lambda may be anybody's."""
     for one in code.co_consts:
         if isinstance(one, CodeType):
-            yield one
+            if not one.co_name.startswith("<"):
+                yield one
             yield from _functions(one)
 
 
