@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,22 @@ class Output:
     def line(self, text: str = "", style: str = "") -> None:
         """Print one line as it is; long lines are left to the terminal."""
         self._out.print(Text(_encodable(text, self._out), style=style), soft_wrap=True)
+
+    def paragraph(self, text: str, style: str = "", indent: int = 0) -> None:
+        """Print one line; on a terminal too narrow for it wrapped between words, going on under `indent`."""
+        text = _encodable(text, self._out)
+        if not self.is_terminal or len(text) <= self.width or self.width <= 2 * indent:
+            self.line(text, style)
+            return
+        wrapper = textwrap.TextWrapper(
+            self.width,
+            subsequent_indent=" " * indent,
+            drop_whitespace=True,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in wrapper.wrap(text):
+            self.line(line, style)
 
     def lines(self, texts: Iterable[str]) -> None:
         for text in texts:

@@ -18,6 +18,10 @@ _VISIBLE = {
 }
 
 
+HANG = 13
+_PRINTED = 12
+
+
 @dataclass(frozen=True, kw_only=True)
 class Deviation:
     """One deviation: `rule` is the behaviour that the test states, `found` what came instead."""
@@ -28,6 +32,7 @@ class Deviation:
     expected: str | None = None
     actual: str | None = None
     place: Place | None = None
+    printed: str = ""
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -45,6 +50,10 @@ class Deviation:
             lines.append(f"look at      {self.place}")
         if self.test is not None:
             lines.append(f"test         {self.test}")
+        printed = self.printed.rstrip().splitlines()[-_PRINTED:]
+        lines += [
+            f"{'' if number else 'printed':{HANG}}{visible(line)}" for number, line in enumerate(printed)
+        ]
         return lines
 
     def data(self) -> dict[str, object]:
@@ -57,6 +66,7 @@ class Deviation:
             "actual": self.actual,
             "file": self.place.path if self.place is not None else None,
             "line": self.place.line if self.place is not None else None,
+            "printed": self.printed or None,
         }
 
 
@@ -85,6 +95,7 @@ def _of_failure(test: TestOutcome, failure: Failure, chapter: Chapter) -> Deviat
         expected=failure.expected,
         actual=failure.actual,
         place=inside[-1] if inside else None,
+        printed=failure.printed,
     )
 
 

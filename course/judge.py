@@ -167,6 +167,7 @@ def _failure(data: dict[str, Any]) -> Failure:
         actual=compared[0] if compared else None,
         expected=compared[1] if compared else None,
         assertion_only=data.get("assertion_only", False),
+        printed=data.get("printed", ""),
     )
 
 

@@ -33,7 +33,8 @@ class Failure:
     """Why a test is red: the exception's type names (most derived first), its text and where it happened.
 
     `phase` is pytest's `setup`, `call` or `teardown`, or `collect`; `places` are the frames inside the tree,
-    outermost first. `expected` and `actual` are set where the assertion compared two values.
+    outermost first. `expected` and `actual` are set where the assertion compared two values; `printed` is the
+    end of what the test wrote to standard output.
     """
 
     phase: str
@@ -43,6 +44,7 @@ class Failure:
     expected: str | None = None
     actual: str | None = None
     assertion_only: bool = False
+    printed: str = ""
 
     @property
     def briefly(self) -> str:

@@ -11,6 +11,8 @@ from course.labs import count_lab, lab_run, run_tests
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, Status
 
+_DEADLINE = 30.0
+
 
 class NotJudged(CourseError):
     """A run that can't be trusted: which lab is the current one is not known."""
@@ -21,10 +23,10 @@ def lab_outcomes(
 ) -> Iterator[LabOutcome]:
     """Each lab's outcome, from one run; lab by lab where that was ended. Raises NotJudged."""
     asked = list(labs)
-    run = run_tests(lab_run(course, chapter, tree, asked))
+    run = run_tests(lab_run(course, chapter, tree, asked, deadline=_DEADLINE))
     apart = bool(run.cause) and run.status is not Status.BROKEN and len(asked) > 1
     for lab in asked:
-        own = run_tests(lab_run(course, chapter, tree, [lab])) if apart else run
+        own = run_tests(lab_run(course, chapter, tree, [lab], deadline=_DEADLINE)) if apart else run
         outcome = count_lab(lab, own)
         if outcome.status is Status.BROKEN:
             raise NotJudged(f"BROKEN: Lab {lab.id} can't be judged: {outcome.cause}.", "Run `course doctor`.")

@@ -83,6 +83,13 @@ class Request:
         return command_line("course", *options, *arguments)
 
 
+def free_place(practice: Path | None = None) -> str:
+    """A place for a new practice that is still free, as typed here: `./mywork`, or beside a practice."""
+    parent, shown = (practice.parent, str(practice.parent)) if practice is not None else (Path.cwd(), ".")
+    names = ["mywork", *(f"mywork{number}" for number in range(2, 100))]
+    return f"{shown}/{next((name for name in names if not os.path.lexists(parent / name)), names[0])}"
+
+
 def _locale_language() -> str | None:
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(name)

@@ -223,7 +223,8 @@ class Witness:
         if report.failed and call.excinfo is not None:
             compared = self._compared if isinstance(call.excinfo.value, AssertionError) else None
             failure = self._failure(call.excinfo.value, report.when or "call")
-            data["failure"] = {**failure, "compared": compared}
+            printed = report.capstdout[-_LONGEST:]
+            data["failure"] = {**failure, "compared": compared, "printed": printed}
         self._compared = None
         self.tell("phase", seconds=call.duration, **data)
         return report

@@ -280,3 +280,29 @@ def test_thread_that_never_ends_is_told(practice: Path, done: Done, tiny_course:
         run = run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1], deadline=3.0), kept)
     assert count_lab(chapter.manifest.lab[0], run).status is Status.FAILED
     assert "did not end within 3 s" in run.cause
+
+
+def test_what_a_test_printed_is_shown(call: Program, practice: Path, done: Done) -> None:
+    """A learner who debugs by print sees it in the deviation."""
+    done(practice, "02.3")
+    file = practice / INDEX
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("return self._ranked(", "return print('seen', 7) or self._ranked("), "utf-8")
+    assert "printed" not in call("check", "02.1", cwd=practice).out
+    file.write_text(
+        text.replace("return self._ranked(", "return print('seen', 7) or [] and self._ranked("), "utf-8"
+    )
+    ran = call("check", "02.1", cwd=practice)
+    assert "  printed      seen 7" in ran.out.splitlines()
+
+
+def test_next_commands_fit_what_is_wrong(call: Program, practice: Path, done: Done) -> None:
+    """A file that is gone is brought back, one that Python can't read is mended, a chapter done goes on."""
+    done(practice, "02.3")
+    out = call("check", cwd=practice).out
+    assert "pytest -m extra02" in out
+    assert "drill --try 02.2-anywhere" in out
+    append(practice, "def broken(:\n")
+    assert " hint " not in call("check", cwd=practice).out
+    (practice / INDEX).unlink()
+    assert f"reset {INDEX.as_posix()}" in call("check", cwd=practice).out

@@ -82,8 +82,8 @@ def test_what_was_there_is_kept_and_comes_back(practice, course, program, git, f
     (commit,) = git(practice, "rev-parse", "refs/course/kept/1")
     assert answer.out.splitlines() == [
         f"Back to the starter: {NAME}",
-        f"What was there is kept as commit {commit} (refs/course/kept/1). To get it back:",
-        f"  git restore --source={commit} -- {NAME}",
+        f"What was there is kept as commit {commit[:12]} (refs/course/kept/1). To get it back:",
+        f"  git restore --source=refs/course/kept/1 -- {NAME}",
     ]
     assert git(practice, "rev-parse", "refs/course/kept/1^") == git(practice, "rev-parse", "HEAD")
     assert git(practice, "diff", "--name-only", "HEAD", "refs/course/kept/1") == [NAME]
@@ -204,7 +204,7 @@ def test_json_tells_what_was_done(practice, call, git, file):
         "changed": [NAME],
         "kept": commit,
         "ref": "refs/course/kept/1",
-        "restore": f"git restore --source={commit} -- {NAME}",
+        "restore": f"git restore --source=refs/course/kept/1 -- {NAME}",
     }
     assert call("reset", "--yes", "--json", cwd=practice).document["changed"] == []
 

@@ -8,14 +8,15 @@ import click
 
 from course.catalog import Chapter
 from course.commands.options import json_option, pass_request
-from course.deviation import Deviation, first_deviation
+from course.console import Output
+from course.deviation import HANG, Deviation, first_deviation
 from course.errors import InputError
 from course.evidence import Evidence, EvidenceError, lab_facts, teaching_hash
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, Status
 from course.practice import START_REF
 from course.progress import lab_outcomes
-from course.request import Request
+from course.request import Request, command_line, free_place
 
 _STATUS = {Status.PASSED: 0, Status.FAILED: 1, Status.SKIPPED: 1, Status.BROKEN: 3}
 
@@ -107,11 +108,10 @@ def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None
     told = None
     for outcome in outcomes:
         green = outcome.status is Status.PASSED
-        output.line(outcome.line, "green" if green else "red")
+        output.paragraph(outcome.line, "green" if green else "red", indent=2)
         if not green and told is None:
             told = outcome
-            for line in first_deviation(outcome, chapter, request.language).lines():
-                output.line(f"  {line}")
+            tell_deviation(output, first_deviation(outcome, chapter, request.language))
     if len(outcomes) == len(chapter.manifest.lab):
         passed = sum(outcome.passed for outcome in outcomes)
         output.line(f"Chapter {chapter.id} {passed}/{chapter.test_count}", "bold")
@@ -120,16 +120,50 @@ def tell(request: Request, chapter: Chapter, outcomes: list[LabOutcome]) -> None
     output.lines(f"  {line}" for line in _next_commands(request, chapter, outcomes, told))
 
 
+def tell_deviation(output: Output, deviation: Deviation) -> None:
+    """Print a deviation, each of its lines going on under its own text."""
+    for line in deviation.lines():
+        output.paragraph(f"  {line}", indent=2 + HANG)
+
+
 def _next_commands(
     request: Request, chapter: Chapter, outcomes: list[LabOutcome], red: LabOutcome | None
 ) -> list[str]:
     if red is not None:
-        return [request.next_command("hint", red.lab), request.next_command("check", red.lab)]
+        check = request.next_command("check", red.lab)
+        root = request.require_practice().root
+        missing = [name for name in chapter.manifest.teaching_files if not (root / name).is_file()]
+        if missing:
+            return [request.next_command("reset", *missing), check]
+        # Python's own complaint says it all; a hint would be about the lab.
+        return [check] if _is_unreadable(red) else [request.next_command("hint", red.lab), check]
     order = [lab.id for lab in chapter.manifest.lab]
     if len(outcomes) == len(order):
-        return [request.next_command("drill"), request.next_command("record")]
+        return closing_commands(request, chapter)
     after = order.index(outcomes[-1].lab) + 1
     return [request.next_command("check", *order[after : after + 1])]
+
+
+def _is_unreadable(red: LabOutcome) -> bool:
+    failures = red.run.collect_failures if red.run is not None else ()
+    return any("SyntaxError" in failure.types for failure in failures)
+
+
+def closing_commands(request: Request, chapter: Chapter) -> list[str]:
+    """What comes after a chapter whose counted tests are green."""
+    by_hand = next((line.fault for line in chapter.manifest.acceptance if line.fault), None)
+    following = [one for one in request.course.practice_chapters if one.manifest.parent == chapter.id]
+    practice = request.require_practice().root
+    return [
+        command_line("pytest", "-m", chapter.extra_marker),
+        request.next_command("drill"),
+        *([request.next_command("drill", "--try", by_hand)] if by_hand else []),
+        request.next_command("record"),
+        *(
+            request.next_command("practice", one.id, free_place(practice), "--from", str(practice))
+            for one in following
+        ),
+    ]
 
 
 def document(

@@ -10,7 +10,7 @@ from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.history import History, checkpoint_commit, export_commit, open_history, parent_commit
 from course.placement import Destination, check_destination, place
-from course.request import Request, command_line, from_here
+from course.request import Request, command_line, free_place, from_here
 
 
 @click.command("checkpoint")
@@ -67,7 +67,8 @@ def _next_commands(request: Request, chapter: Chapter, destination: Destination 
         way = [] if destination.folder == Path.cwd() else [f"cd {from_here(destination.folder)}"]
         return [*way, command_line("pytest", *test)]
     if chapter.is_practice:
-        return [request.next_command("practice", chapter.id, "./mywork")]
+        practice = request.practice
+        return [request.next_command("practice", chapter.id, free_place(practice.root if practice else None))]
     return [request.next_command("checkpoint", chapter.id, "--export", f"./chapter-{chapter.id}")]
 
 

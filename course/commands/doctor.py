@@ -74,6 +74,7 @@ def examine_all(scene: Scene) -> list[Finding]:
 
 def _tell(request: Request, finding: Finding) -> None:
     output = request.output
-    output.line(f"{finding.level.value:5}{finding.name:{_WIDTH}} {finding.seen}", _STYLES[finding.level])
+    told = f"{finding.level.value:5}{finding.name:{_WIDTH}} {finding.seen}"
+    output.paragraph(told, _STYLES[finding.level], indent=_WIDTH + 6)
     if finding.mend:
         output.line(f"     {'':{_WIDTH}} mend: {finding.mend}")

@@ -66,7 +66,7 @@ def command(
         for result in _drill(request, chapter, faults, jobs or default_workers(), quiet):
             found.append(result)
             if not quiet and not _is_told(result, found):
-                request.output.line(result_line(result), STYLES[result.verdict])
+                request.output.paragraph(result_line(result), STYLES[result.verdict], indent=10)
         _keep(request, found, teaching)
         results += found
     _demand_some(results)
@@ -141,13 +141,15 @@ def _tell_baseline(request: Request, chapter: Chapter, subject: Subject, baselin
     request.output.line(
         f"Chapter {chapter.id} · breaking {subject.name} · green without a fault: {labs}", "bold"
     )
+    request.output.paragraph("portable: planted from outside; patch: an edit of the reference's lines", "dim")
 
 
 def _tell_left_out(request: Request, faults: list[Fault], subject: Subject) -> None:
     """Name the faults that have no form for this code: they are edits of the reference's own lines."""
     left_out = [fault.name for fault in faults if not set(fault.forms) & set(subject.forms)]
     if left_out:
-        request.output.line(f"not for {subject.name}, an edit of the reference: {', '.join(left_out)}", "dim")
+        told = f"not for {subject.name}, an edit of the reference: {', '.join(left_out)}"
+        request.output.paragraph(told, "dim", indent=2)
 
 
 def _is_told(result: DrillResult, found: list[DrillResult]) -> bool:

@@ -9,7 +9,7 @@ import click
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.evidence import Evidence, teaching_hash
-from course.request import Request
+from course.request import Request, free_place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def _next_command(request: Request) -> str:
     chapters = request.course.practice_chapters
     if not chapters:
         return request.next_command("checkpoint", request.course.chapters[-1].id)
-    return request.next_command("practice", chapters[0].id, "./mywork")
+    return request.next_command("practice", chapters[0].id, free_place())
 
 
 def _rows(chapter: Chapter, language: str, progress: dict[str, Progress]) -> list[tuple[str, ...]]:

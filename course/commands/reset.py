@@ -119,9 +119,9 @@ def _way_back(practice: Practice, kept: Kept | None, changed: dict[str, Snapshot
     here = Path.cwd().resolve()
     if here.is_relative_to(practice.root):
         paths = [quoted(os.path.relpath(practice.root / name, here)) for name in names]
-        return f"git restore --source={kept.commit} -- {' '.join(paths)}"
+        return f"git restore --source={kept.ref} -- {' '.join(paths)}"
     paths = [quoted(name) for name in names]
-    return f"git -C {from_here(practice.root)} restore --source={kept.commit} -- {' '.join(paths)}"
+    return f"git -C {from_here(practice.root)} restore --source={kept.ref} -- {' '.join(paths)}"
 
 
 def _tell(
@@ -147,5 +147,5 @@ def _tell(
     if kept is None:
         output.line("Nothing was there that had to be kept.")
         return
-    output.line(f"What was there is kept as commit {kept.commit} ({kept.ref}). To get it back:")
+    output.line(f"What was there is kept as commit {kept.commit[:12]} ({kept.ref}). To get it back:")
     output.line(f"  {back}")

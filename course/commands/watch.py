@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import click
 
+from course.commands.check import closing_commands, tell_deviation
 from course.commands.options import pass_request
 from course.deviation import first_deviation
 from course.drill.faults import chapter_faults
@@ -77,8 +78,7 @@ class _Screen:
             chapter = self._watched.chapter
             self._output.line(f"Chapter {chapter.id} {chapter.test_count}/{chapter.test_count}", "bold green")
             self._output.line("Next:")
-            for verb in ("drill", "record"):
-                self._output.line(f"  {self._request.next_command(verb)}")
+            self._output.lines(f"  {line}" for line in closing_commands(self._request, chapter))
         else:
             self._verdict(current)
         self._output.line(LEGEND, "dim")
@@ -105,9 +105,10 @@ class _Screen:
             self._output.line(LEGEND, "dim")
 
     def _verdict(self, outcome: LabOutcome) -> None:
-        self._output.line(outcome.line, "magenta" if outcome.status is Status.BROKEN else "red")
+        style = "magenta" if outcome.status is Status.BROKEN else "red"
+        self._output.paragraph(outcome.line, style, indent=2)
         deviation = first_deviation(outcome, self._watched.chapter, self._request.language)
-        self._output.lines(f"  {line}" for line in deviation.lines())
+        tell_deviation(self._output, deviation)
 
     def _all(self) -> None:
         self._output.line(f"checking chapter {self._watched.chapter.id} …", "dim")

@@ -34,9 +34,7 @@ def look_at_cache() -> Iterator[Finding]:
         )
         return
     entries = list(_entries())
-    yield ok(
-        "cache", f"{folder}, {len(entries)} histories, {_megabytes(_size(entries))}; cleaned by: {clean}"
-    )
+    yield ok("cache", f"{folder}, {_counted(entries)}, {_megabytes(_size(entries))}; cleaned by: {clean}")
 
 
 def clean_cache() -> str:
@@ -54,7 +52,7 @@ def clean_cache() -> str:
     for empty in (folder / "history", folder):
         with contextlib.suppress(OSError):
             empty.rmdir()
-    return f"{folder}: {len(entries)} histories removed, {_megabytes(size)}"
+    return f"{folder}: {_counted(entries)} removed, {_megabytes(size)}"
 
 
 def _entries() -> Iterator[Path]:
@@ -72,6 +70,10 @@ def _size(entries: list[Path]) -> int:
                 with contextlib.suppress(OSError):
                     total += Path(folder, name).lstat().st_size
     return total
+
+
+def _counted(entries: list[Path]) -> str:
+    return "1 history" if len(entries) == 1 else f"{len(entries)} histories"
 
 
 def _megabytes(size: int) -> str:

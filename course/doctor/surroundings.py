@@ -84,8 +84,8 @@ class Surroundings:
     def _optimize(self) -> Iterator[Finding]:
         value = self._variables.get("PYTHONOPTIMIZE", "")
         if value and value != "0":
-            seen = f"is set to {value!r}: plain pytest then skips every assertion and shows a false green"
-            yield bad("PYTHONOPTIMIZE", seen, "unset PYTHONOPTIMIZE")
+            seen = f"is set to {value!r}: plain pytest then skips assertions outside of test files"
+            yield warn("PYTHONOPTIMIZE", seen, "unset PYTHONOPTIMIZE")
 
     def pytest_configuration(self) -> Iterator[Finding]:
         """Whether a configuration file or conftest.py that is not the practice's acts on plain pytest."""
@@ -103,7 +103,9 @@ class Surroundings:
             yield bad(
                 name, seen, f"git -C {from_here(root)} restore --source=refs/course/start -- pyproject.toml"
             )
-        above = [str(file) for folder in root.parents for file in _pytest_files(folder)]
+        course = self._scene.course
+        others = [folder for folder in root.parents if course is None or folder != course.root.resolve()]
+        above = [str(file) for folder in others for file in _pytest_files(folder)]
         if above:
             seen = f"{', '.join(above)} above the practice; it acts on pytest runs from up there"
             yield warn(name, seen, f"Run pytest inside the practice: cd {from_here(root)}")

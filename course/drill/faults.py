@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +78,12 @@ def find_fault(course: Course, name: str) -> Fault:
     for fault in faults:
         if fault.name == name:
             return fault
-    near = [fault.name for fault in faults if fault.name.startswith(name.partition("-")[0])]
-    known = ", ".join(near or [fault.name for fault in faults]) or "none"
-    raise InputError(f"This course has no fault {name}.", f"There are: {known}.")
+    names = [fault.name for fault in faults]
+    near = difflib.get_close_matches(name, names, n=3) or [
+        one for one in names if one.startswith(f"{name.partition('-')[0]}-")
+    ]
+    hint = f"Perhaps: {', '.join(near)}." if near else "`course drill --table` shows them all."
+    raise InputError(f"This course has no fault {name}.", hint)
 
 
 def apply_patch(fault: Fault, tree: Path) -> None:

@@ -19,6 +19,7 @@ from course.errors import InputError
 from course.judge import TestRun
 from course.labs import run_tests, teaching_modules
 from course.leftovers import temporary_folder
+from course.manifest import TransferEntry
 from course.outcome import RunOutcome, Status
 from course.runner import Runner
 
@@ -57,21 +58,31 @@ class Transfer:
         entry = self._chapter.manifest.transfer
         if entry is None or not (entry.faults or entry.module):
             raise InputError(f"Chapter {self._chapter.id} has no transfer exercise that can be judged.")
-        if entry.module is not None:
-            yield from self._adapter_rows(entry.module)
+        right = list(self._right_rows(entry.module))
+        yield from right
+        if not all(row.passed for row in right):
             return
-        yield self._right("the reference", None, None)
-        for name in entry.faults:
-            fault = find_fault(self._course, name)
-            yield self._wrong(name, pick(fault.entry.summary, language), self._run(fault=fault))
+        yield from self._wrong_rows(entry, language)
+        # Once more: a test that leaves something behind would be red against anything by now.
+        yield from (row for row in self._right_rows(entry.module) if not row.passed)
 
-    def _adapter_rows(self, module: str) -> Iterator[TransferRow]:
-        """Against the adapters shipped with the chapter: transfer/correct_*.py and broken_*.py."""
-        folder = self._chapter.labs_dir / "transfer"
-        for adapter in sorted(folder.glob("correct_*.py")):
+    def _right_rows(self, module: str | None) -> Iterator[TransferRow]:
+        """Against the reference, or the correct adapters shipped with the chapter: transfer/correct_*.py."""
+        if module is None:
+            yield self._right("the reference", None, None)
+            return
+        for adapter in sorted((self._chapter.labs_dir / "transfer").glob("correct_*.py")):
             yield self._right(adapter.stem, adapter, module)
-        for adapter in sorted(folder.glob("broken_*.py")):
-            run = self._run(adapter=adapter, module=module)
+
+    def _wrong_rows(self, entry: TransferEntry, language: str) -> Iterator[TransferRow]:
+        """Against each fault that lab.toml lists, or the broken adapters: transfer/broken_*.py."""
+        if entry.module is None:
+            for name in entry.faults:
+                fault = find_fault(self._course, name)
+                yield self._wrong(name, pick(fault.entry.summary, language), self._run(fault=fault))
+            return
+        for adapter in sorted((self._chapter.labs_dir / "transfer").glob("broken_*.py")):
+            run = self._run(adapter=adapter, module=entry.module)
             yield self._wrong(adapter.stem, _first_line(adapter), run)
 
     def _right(self, name: str, adapter: Path | None, module: str | None) -> TransferRow:

@@ -28,11 +28,9 @@ def _demand_green(run: RunOutcome) -> None:
 
 
 def what_is_red(run: RunOutcome) -> str:
-    """Why a run is not green: its cause, what can't be collected, or the first red test; else empty."""
+    """Why a run is not green: its cause, or the first red test; else empty."""
     if run.cause:
         return run.cause
-    for failure in run.collect_failures:
-        return f"not collected: {failure.headline}"
     for test in run.tests:
         if test.status is not Status.PASSED:
             return f"{test.name}: {_headline(test)}"

@@ -89,10 +89,13 @@ class LabCount:
         chapter = self.chapters[number]
         asked = [lab for lab in chapter["labs"] if self._is_asked(lab, chapter, config)]
         lines = [self._lab_line(lab, chapter) for lab in asked]
+        extra = self.selected.get(chapter["extra"], set())
+        if extra and not asked:
+            green = len(extra & self.passed - self.reds.keys())
+            lines.append((f"Chapter {number} {green}/{len(extra)} extra ★", green == len(extra)))
         if asked and len(asked) == len(chapter["labs"]):
             total = sum(lab["tests"] for lab in asked)
             passed = sum(self._count(lab["marker"]) for lab in asked)
-            extra = self.selected.get(chapter["extra"], set())
             star = f" · {len(extra & self.passed - self.reds.keys())} extra ★" if extra else ""
             lines.append((f"Chapter {number} {passed}/{total}{star}", all(green for _, green in lines)))
         return lines
