@@ -58,6 +58,8 @@ def add_chapter(course: Course, chapter_id: str, parent: Chapter) -> list[str]:
         write_tree(tree, stage)
         changed = [*_follow(course, chapter_id, parent, stage), _list(chapter_id, parent, stage)]
         staged = load_course(stage)
+        if chapter_id not in staged.by_id:
+            raise _not_laid_out(stage / changed[-1])
         pins = write_pins(staged, open_history(staged).checkpoints)
         changed.insert(0, pins.relative_to(stage).as_posix())
         _install(course.root, stage, chapter_id, changed)
@@ -115,11 +117,15 @@ def _list(chapter_id: str, parent: Chapter, stage: Path) -> str:
 def _replace_once(file: Path, pattern: str, by: str) -> None:
     text, count = re.subn(pattern, by, file.read_bytes().decode("utf-8-sig"))
     if count != 1:
-        raise CourseError(
-            f"{file.parent.name}/{file.name} is not laid out so that a chapter can be added to it.",
-            'Write `chapters = ["00"]` and `parent = "00"` as lines of their own, without a comment.',
-        )
+        raise _not_laid_out(file)
     file.write_bytes(text.encode("utf-8"))
+
+
+def _not_laid_out(file: Path) -> CourseError:
+    return CourseError(
+        f"{file.parent.name}/{file.name} is not laid out so that a chapter can be added to it.",
+        'Write `chapters = ["00"]` and `parent = "00"` as lines of their own, without a comment.',
+    )
 
 
 def _install(root: Path, stage: Path, chapter_id: str, changed: list[str]) -> None:
