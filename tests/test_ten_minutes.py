@@ -50,5 +50,6 @@ def test_the_section_makes_a_lab_that_is_proven(program: Callable[..., Any], tmp
             (here / name).write_text(body, "utf-8")
     assert here == tmp_path / "my-course"
     assert re.search(r"(?m)^(\d+) claims: \1 true, 0 false, 0 broken$", said), said
+    assert "chapter 01: the starter holds no answer" in said  # as `course new` left it
     assert "chapter 02: the faults of Lab 02.1 are killed by exactly the tests they name" in said
     assert "shows Lab 02.1 0/1 · first red: Lab 02.1 shorten is not written yet" in said

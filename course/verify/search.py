@@ -29,7 +29,11 @@ class Search:
     """
 
     def __init__(self, course: Course, hidden: Sequence[Chapter]) -> None:
-        self._answers = [find_chapter_answers(course, chapter) for chapter in hidden]
+        found = [find_chapter_answers(course, chapter) for chapter in hidden]
+        self._answers = Answers(
+            lines=frozenset().union(*(one.lines for one in found)),
+            bodies={body: name for one in found for body, name in one.bodies.items()},
+        )
         self._bytecode = frozenset(_new_bytecode(course, hidden))
         self._seen: dict[tuple[str, bytes], str] = {}
 
@@ -64,7 +68,7 @@ class Search:
         if kind == "bytecode":
             return self._in_bytecode(data)
         text = data.decode("utf-8", "replace")
-        return next((found for answers in self._answers if (found := _given_away(answers, kind, text))), "")
+        return _given_away(self._answers, kind, text)
 
     def _in_bytecode(self, data: bytes) -> str:
         try:
