@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from pi_course.extensions import api as api_module
-from pi_course.extensions import loader, packages
+from pi_course.extensions import loader, packages, runner, session, trust
+from pi_course.messages import TextContent, ToolCall, ToolResultMessage, text_of, user_message
 from pi_course.resources import ExtensionError
 from pi_course.schema import ToolContext, ToolDefinition
 
@@ -468,3 +469,431 @@ async def test_a_failed_factory_leaves_nothing_in_what_all_share() -> None:
 
 
 # --- Lab 23.4 --------------------------------------------------------------------------------------------
+async def run_by(*setups: Callable[[Any], Any]) -> tuple[Any, list[tuple[str, str]]]:
+    """A runner of inline extensions, and what its error listener hears."""
+    result = await load_inline(*setups)
+    running = runner.ExtensionRunner(result.extensions, result.runtime, cwd=os.curdir)
+    faults: list[tuple[str, str]] = []
+    running.on_error(lambda fault: faults.append((fault.path, fault.event)))
+    return running, faults
+
+
+def on(**handlers: list[Any]) -> Callable[[Any], None]:
+    """A setup that registers handlers by event."""
+    pairs = [(event, handler) for event, given in handlers.items() for handler in given]
+    return lambda api: [api.on(*pair) for pair in pairs].clear()
+
+
+def later(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same handler, as a coroutine function."""
+
+    async def handle(event: Any) -> Any:
+        return handler(event)
+
+    return handle
+
+
+def failing(event: Any) -> Any:
+    """A handler that is broken."""
+    raise RuntimeError("handler is broken")
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_4
+async def test_equal_names_are_settled_by_their_kind() -> None:
+    """The first extension wins a tool and a flag, the last a shortcut; every command keeps a name."""
+    offered: dict[tuple[str, str], ToolDefinition] = {}
+
+    def registering(owner: str, *commands: str) -> Callable[[Any], None]:
+        def setup(api: Any) -> None:
+            for name in ("shared", owner):
+                offered[name, owner] = tool(name)
+                api.register_tool(offered[name, owner])
+                api.register_flag(name, type="boolean", description=owner)
+                api.register_shortcut(name, print, description=owner)
+            for name in commands:
+                api.register_command(name, print, description=f"{owner} {name}")
+
+        return setup
+
+    async def names(*setups: Any) -> list[str]:
+        commands = (await run_by(*setups))[0].commands()
+        return [f"{name} = {command.description}" for name, command in commands.items()]
+
+    running, _ = await run_by(registering("a"), registering("b"), registering("c"))
+    winners = {"shared": "a", "a": "a", "b": "b", "c": "c"}
+    won = [each.definition for each in running.tools().values()]
+    assert won == [offered[item] for item in winners.items()]
+    assert {name: flag.description for name, flag in running.flags().items()} == winners
+    assert {key: each.description for key, each in running.shortcuts().items()} == winners | {"shared": "c"}
+    a, b, plan = registering("a", "review"), registering("b", "review"), registering("plan", "plan")
+    assert await names(a, plan, b) == ["review:1 = a review", "plan = plan plan", "review:2 = b review"]
+    c = registering("c", "review:1")
+    assert await names(a, b, c) == ["review:1 = a review", "review:2 = b review", "review:1:2 = c review:1"]
+    assert await names(c, a, b) == ["review:1 = c review:1", "review:2 = a review", "review:3 = b review"]
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_4
+async def test_a_tool_call_passes_every_handler_or_is_blocked() -> None:
+    """Handlers edit a call's arguments one after another; the first that blocks or raises ends it."""
+    seen: list[str] = []
+
+    def adding(name: str, answer: Any = None) -> Callable[[Any], Any]:
+        def handler(event: Any) -> Any:
+            seen.append(f"{name}: {event.call.id} {event.call.name} {event.call.arguments['text']}")
+            event.call.arguments["text"] += f" {name}"
+            return answer
+
+        return handler
+
+    call = ToolCall("call-1", "shell", {"text": "ls"})
+    allowing = [adding("a"), later(adding("b", {})), adding("c", {"block": False, "reason": "not needed"})]
+    running, faults = await run_by(on(tool_call=allowing[:2]), on(tool_call=allowing[2:]))
+    verdict = await running.emit_tool_call(call)
+    assert seen == ["a: call-1 shell ls", "b: call-1 shell ls a", "c: call-1 shell ls a b"]
+    assert (verdict.blocked, verdict.call) == (False, ToolCall("call-1", "shell", {"text": "ls a b c"}))
+    assert call == ToolCall("call-1", "shell", {"text": "ls"})
+    for block in (adding("x", {"block": True, "reason": "not today"}), failing):
+        for form in (block, later(block)):
+            handlers = ([adding("a")], [form, adding("b")], [adding("c")])
+            running, faults = await run_by(*(on(tool_call=each) for each in handlers))
+            seen.clear()
+            verdict = await running.emit_tool_call(call)
+            assert verdict.blocked
+            assert [each[0] for each in seen] == ["a", "x"][: 1 if block is failing else 2]
+            assert verdict.reason == "not today" or faults == [("<inline:2>", "tool_call")]
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_4
+async def test_tool_result_patches_compose_by_the_keys_they_hold() -> None:
+    """Each handler's patch replaces what it names, `False` and `None` too; a raising one changes nothing."""
+    seen: list[Any] = []
+
+    def patching(patch: Any) -> Callable[[Any], Any]:
+        def handler(event: Any) -> Any:
+            seen.append((text_of(event.result), event.result.details, event.result.is_error))
+            return patch
+
+        return handler
+
+    failed = ToolResultMessage("call-1", "shell", [TextContent("missing")], True, 7, {"code": 2})
+    running, faults = await run_by(
+        on(tool_result=[patching({"content": []}), failing]),
+        on(tool_result=[later(failing), later(patching({"is_error": False})), patching(None)]),
+        on(tool_result=[patching({"details": None}), patching({})]),
+    )
+    patched = await running.emit_tool_result(failed)
+    assert (patched.content, patched.details, patched.is_error, patched.timestamp) == ([], None, False, 7)
+    steps = [("missing", {"code": 2}, True), ("", {"code": 2}, True), ("", {"code": 2}, False)]
+    assert seen == [*steps, steps[2], ("", None, False)]
+    assert faults == [("<inline:1>", "tool_result"), ("<inline:2>", "tool_result")]
+    assert (text_of(failed), failed.details, failed.is_error) == steps[0]
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_4
+async def test_every_other_event_fails_open_and_combines_its_answers() -> None:
+    """Input, context, system prompt and cancellation pass handler after handler; faults are only reported."""
+    seen: list[Any] = []
+
+    def transform(event: Any) -> Any:
+        return {"action": "transform", "text": event.text + "!"}
+
+    def handle(event: Any) -> Any:
+        seen.append(event.text)
+        return {"action": "handled" if event.text.startswith("/") else "continue"}
+
+    def edit(event: Any) -> Any:
+        event.messages[0].content[0].text = "edited"
+        return {"messages": event.messages * 2}
+
+    def begin(event: Any) -> Any:
+        return {"message": user_message(event.prompt), "system_prompt": event.system_prompt + "+"}
+
+    events = {
+        "input": [transform, failing, handle, transform],
+        "context": [edit, failing, lambda event: seen.append(len(event.messages))],
+        "before_agent_start": [begin, failing, later(begin), lambda event: {"system_prompt": "= last"}],
+        "session_before_switch": [failing, later(lambda event: {"cancel": True})],
+        "session_before_fork": [failing, lambda event: {}],
+        "turn_end": [failing, lambda event: seen.append(event.reason)],
+    }
+    running, faults = await run_by(on(**events), on(input=[later(handle)], before_agent_start=[begin]))
+    assert await running.emit_input("hello") == runner.InputVerdict("hello!!", handled=False)
+    assert (await running.emit_input("/quit")).handled
+    assert seen == ["hello!", "hello!!", "/quit!"]
+    messages = [user_message("long")]
+    assert [*map(text_of, await running.emit_context(messages) + messages)] == ["edited", "edited", "long"]
+    start = await running.emit_before_agent_start("go", "base")
+    assert (start.system_prompt, [*map(text_of, start.messages)]) == ("= last+", ["go"] * 3)
+    for name, cancelled in (("session_before_switch", True), ("session_before_fork", False)):
+        assert await running.emit_session_before(runner.ExtensionEvent(name)) is cancelled
+    await running.emit(runner.ExtensionEvent("turn_end", reason="done"))
+    assert seen[3:] == [2, "done"]
+    assert sorted({event for _, event in faults}) == sorted(events)
+
+
+# --- Lab 23.5 --------------------------------------------------------------------------------------------
+def holding(result: Any) -> Any:
+    """What a session needs of a resource loader, holding one load."""
+    return SimpleNamespace(cwd=os.curdir, claim=lambda: asyncio.sleep(0, result))
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_5
+async def test_tools_overwrite_one_another_by_name_and_only_new_ones_are_switched_on() -> None:
+    """The host's tools win over extensions', these over built-in ones; a late tool is on where it is new."""
+    apis: list[Any] = []
+    grep, edit, ask, late = tool("grep"), tool("edit"), tool("ask"), tool("late")
+
+    def setup(api: Any) -> None:
+        apis.append(api)
+        for each in (grep, tool("ask"), tool("edit")):
+            api.register_tool(each)
+
+    shelf = holding(await load_inline(setup, lambda api: api.register_tool(tool("grep"))))
+    builtin, parts = [tool("grep"), tool("read")], session.AgentParts()
+    serving = session.AgentSession(parts, shelf, builtin_tools=builtin, custom_tools=[ask])
+    await serving.bind()
+    registry, [api] = serving.tool_registry, apis
+    assert sorted(registry.names()) == sorted(api.get_active_tools()) == ["ask", "edit", "grep", "read"]
+    assert (registry.get("grep"), registry.get("ask"), registry.get("read")) == (grep, ask, builtin[1])
+    api.set_active_tools(["grep", "read"])
+    assert sorted(api.get_active_tools()) == ["grep", "read"]
+    assert (await serving.execute(ToolCall("call-1", "edit", {}))).is_error
+    for each in (late, edit, tool("ask")):
+        api.register_tool(each)
+    assert sorted(api.get_active_tools()) == ["grep", "late", "read"]
+    assert registry.get("late") is late
+    api.set_active_tools(["edit", "ask"])
+    assert sorted(api.get_active_tools()) == ["ask", "edit"]
+    assert (registry.get("edit"), registry.get("ask")) == (edit, ask)
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_5
+async def test_binding_comes_before_the_start_and_contexts_live_as_long_as_the_session() -> None:
+    """Building emits nothing; bind binds the core, starts, discovers; a kept context shows the present."""
+    steps, kept, apis = list[Any](), list[Any](), list[Any]()
+
+    def watch(event: Any) -> None:
+        kept.append(event.context)
+        steps.append((event.type, sorted(apis[0].get_active_tools())))
+
+    def setup(api: Any) -> None:
+        apis.append(api)
+        api.register_tool(tool("grep"))
+        on(session_start=[later(watch)], resources_discover=[watch], session_shutdown=[later(watch)])(api)
+
+    shelf = holding(await load_inline(setup))
+    parts = session.AgentParts(send_message=steps.append)
+    serving = session.AgentSession(parts, shelf, builtin_tools=[tool("read")])
+    assert steps == []
+    assert "not initialized" in refusal(lambda: apis[0].send_message("too early"))
+    await serving.bind()
+    assert steps == [("session_start", ["grep", "read"]), ("resources_discover", ["grep", "read"])]
+    apis[0].send_message("hello")
+    apis[0].set_active_tools(["grep"])
+    assert [context.active_tools for context in kept] == [["grep"], ["grep"]]
+    assert kept[0].cwd == shelf.cwd
+    await serving.dispose()
+    assert steps[2:] == ["hello", ("session_shutdown", ["grep"])]
+    for late in (lambda: kept[0].active_tools, lambda: kept[0].cwd, lambda: apis[0].send_message("late")):
+        refusal(late)
+    assert len(steps) == 4
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_5
+async def test_a_call_reaches_the_core_once_or_not_at_all() -> None:
+    """A blocked call gets a paired error and no core; an allowed one runs once, and its result is patched."""
+    ran, patched = list[Any](), list[str]()
+
+    async def shell(arguments: dict[str, Any], context: Any) -> str:
+        ran.append(arguments["text"])
+        return "files" if arguments["text"] == "ls" else failing(None)
+
+    def guard(event: Any) -> Any:
+        text = event.call.arguments["text"]
+        event.call.arguments["text"] = 7 if text == "spoil" else text.strip()
+        return {"block": "rm" in text, "reason": "it destroys"}
+
+    def patch(event: Any) -> Any:
+        patched.append(text_of(event.result))
+        return {"content": [TextContent("patched")], "is_error": False}
+
+    async def outcome(name: str, text: Any) -> tuple[bool, str]:
+        result = await serving.execute(ToolCall(f"call {text}", name, {"text": text}))
+        assert (result.tool_call_id, result.tool_name) == (f"call {text}", name)
+        return result.is_error, text_of(result)
+
+    builtin = [ToolDefinition("shell", "runs", {"properties": {"text": {"type": "string"}}}, shell)]
+    shelf = holding(await load_inline(on(tool_call=[guard], tool_result=[patch])))
+    serving = session.AgentSession(session.AgentParts(), shelf, builtin_tools=builtin)
+    await serving.bind()
+    is_error, text = await outcome("shell", "rm -rf /")
+    assert (is_error, ran, patched) == (True, [], [])
+    assert "it destroys" in text
+    assert await outcome("shell", " ls ") == (False, "patched")
+    assert (ran, patched) == (["ls"], ["files"])
+    for name, value in (("unknown", "ls"), ("shell", 7), ("shell", "spoil")):
+        assert (await outcome(name, value))[0], (name, value)
+    assert await outcome("shell", "make") == (False, "patched")
+    assert (ran, "broken" in patched[1]) == (["ls", "make"], True)
+
+
+# --- Lab 23.6 --------------------------------------------------------------------------------------------
+def write_noting(path: Path, *body: str) -> str:
+    """Write an extension that notes its import and its setup; returns its path."""
+    head = f"from ledger23 import note\nnote('import {path.stem}')\ndef setup(api):"
+    return write(path, "\n    ".join([head, f"note('setup {path.stem}')", *body]))
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_6
+async def test_a_project_is_imported_after_trust_and_nothing_twice(tmp_path: Path, ledger: list[Any]) -> None:
+    """Before trust only the user's, CLI and inline extensions run; then the project's join, in order."""
+    base, mode = tmp_path.resolve(), "api.register_flag('mode', type='string', default='a')"
+    order = [
+        write_noting(base / "named.py", mode),
+        write_noting(base / "project/.pi/extensions/team.py", mode, "api.register_command('go', print)"),
+        write_noting(base / "agent/extensions/mine.py", mode),
+    ]
+    broken = write_noting(base / "agent/extensions/broken.py", "raise ValueError('as it is')")
+    early = [f"{what} {who}" for who in ("named", "broken", "mine") for what in ("import", "setup")]
+    early.append("setup inline")
+    places = {"cwd": base / "project", "agent_dir": base / "agent", "home": base}
+    inline = [lambda api: ledger.append("setup inline")]
+    asked: list[Any] = []
+
+    def resolve(running: Any) -> bool:
+        asked.append((running.runtime, list(ledger)))
+        return len(asked) == 2
+
+    for resolver, trusted in ((None, False), (resolve, False), (resolve, True)):
+        ledger.clear()
+        result = await session.ResourceLoader(**places, cli=order[:1], inline=inline).reload(resolver)
+        assert not resolver or asked[-1] == (result.runtime, early)
+        assert ledger == early + ["import team", "setup team"] * trusted
+        paths = [order[0], *order[1:2] * trusted, order[2], "<inline:1>"]
+        assert [each.path for each in result.extensions] == paths
+    assert [each.source_info.scope for each in result.extensions[:3]] == ["temporary", "project", "user"]
+    assert result.extensions[1].commands["go"].source_info == result.extensions[1].source_info
+    errors = {each.path: each.error for each in result.errors}
+    assert len(result.errors) == 3
+    assert errors.pop(broken).startswith("Failed to load extension: ")
+    assert errors == dict.fromkeys(order[1:], f'Flag "--mode" conflicts with {order[0]}')
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_6
+async def test_trust_is_asked_for_where_needed_and_answered_in_turn(tmp_path: Path) -> None:
+    """Certain resources require trust; extensions answer first, then the store, the default, the user."""
+    home, asked = tmp_path.resolve() / "home", list[str]()
+    needing = ("settings.json", "extensions", "skills", "prompts", "SYSTEM.md", "APPEND_SYSTEM.md")
+    for name in (*needing, "themes"):
+        (home / name / ".pi" / name).mkdir(parents=True)
+        assert trust.requires_trust(home / name, home=home) is (name in needing), name
+    for above in (home.parent, home, home / "shared"):
+        (above / ".agents" / "skills").mkdir(parents=True)
+    for cwd, needed in (("shared", True), ("shared/a/b", True), ("plain", False), ("skills/below", False)):
+        assert trust.requires_trust(home / cwd, home=home) is needed, cwd
+
+    store, ask = trust.TrustStore(tmp_path / "trust.json"), later(lambda cwd: asked.append(cwd) is None)
+    for answers, stored, default, expected in (
+        (["undecided", None, "yes", "no"], False, False, True),
+        (["no", "yes"], True, True, False),
+        ([failing, "yes"], False, False, True),
+        ([failing, "undecided"], True, False, True),
+        ([], False, True, False),
+        (["undecided"], None, True, True),
+        ([], None, False, False),
+        (["undecided"], None, None, True),
+    ):
+        assert asked == []
+        says = [each if each is failing else lambda event, each=each: each for each in answers]
+        running, faults = await run_by(on(project_trust=says[:1]), on(project_trust=says[1:]))
+        store.set(home, stored)
+        doors = {"runner": running, "store": store, "default": default, "ask": ask}
+        assert await trust.resolve_trust(cwd=home / "plain", **doors) is expected, answers
+        assert faults == ([("<inline:1>", "project_trust")] if failing in answers else []), answers
+    assert asked == [str(home / "plain")]
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_6
+async def test_the_trust_store_answers_by_the_nearest_directory_and_never_guesses(tmp_path: Path) -> None:
+    """The nearest ancestor decides; the file is replaced as a whole; damage is an error, never "no"."""
+    base = tmp_path.resolve()
+    work, file = base / "work", base / "state" / "trust.json"
+    (work / "mine" / "deep").mkdir(parents=True)
+    (base / "link").symlink_to(work / "mine")
+    places = (work, work / "mine", work / "mine" / "deep", base / "link" / "deep", work / "mine-too", base)
+    store = trust.TrustStore(file)
+    assert store.get(work) is None
+    store.set(work, False)
+    store.set(base / "link", True)
+    for reader in (store, trust.TrustStore(file)):
+        assert [reader.get(place) for place in places] == [False, True, True, True, False, None]
+    # Who reads while an answer is written has the whole of the old ones.
+    with file.open(encoding="utf-8") as held:
+        whole = file.read_text(encoding="utf-8")
+        store.set(work / "mine", None)
+        assert held.read() == whole
+    assert [store.get(place) for place in places] == [False, False, False, False, False, None]
+    running, _ = await run_by()
+    for damage in ("", "{", "[]", "null", f'{{"{work}": "yes"}}', f'{{"{work}": null}}', f'{{"{base}": 1}}'):
+        write(file, damage)
+        with pytest.raises(trust.TrustStoreError):
+            store.set(work, True)
+        with pytest.raises(trust.TrustStoreError):
+            await trust.resolve_trust(cwd=work, runner=running, store=store, default=True, ask=None)
+        assert file.read_text(encoding="utf-8") == damage
+
+
+@pytest.mark.lab23
+@pytest.mark.lab23_6
+async def test_a_reload_replaces_every_extension_in_order(tmp_path: Path, ledger: list[Any]) -> None:
+    """Shutdown, settings, providers, load, bind, start; flags and switches stay, the old runtime is dead."""
+    apis: list[Any] = []
+
+    def note(event: Any) -> None:
+        ledger.append(f"{event.type} {event.reason} {apis[-1].get_flag('limit')}")
+
+    def setup(api: Any) -> None:
+        generation = len(apis)
+        apis.append(api)
+        api.register_flag("mode", type="string", default=f"default {generation}")
+        api.register_flag("limit", type="string", default="none")
+        for name in ("quiet", "loud", f"new{generation}"):
+            api.register_tool(tool(name))
+        watch = [later(note)]
+        on(session_shutdown=watch, session_start=watch, resources_discover=watch)(api)
+        api.events.on("ping", lambda data: data.append(generation))
+
+    edited = tmp_path / "agent/extensions/edited.py"
+    line = "api.register_flag('size', type='string', default='{}')"
+    steps = {"reload_settings": lambda: ledger.append(1), "reset_providers": lambda: ledger.append(2)}
+    shelf = session.ResourceLoader(cwd=tmp_path, agent_dir=tmp_path / "agent", home=tmp_path, inline=[setup])
+    for host in (object(), None):
+        write_noting(edited, line.format("old"))
+        (await shelf.reload()).runtime.flag_values["limit"] = "9"
+        serving = session.AgentSession(session.AgentParts(**steps), shelf)
+        await serving.bind(host)
+        apis[-1].set_active_tools([name for name in apis[-1].get_active_tools() if name != "loud"])
+        for size in ("new", "odd", "now"):  # edits of equal length, within the same second
+            ledger.clear()
+            write_noting(edited, line.format(size))
+            await serving.reload()
+            *_, old, api = apis
+            starts = ["session_start reload 9", "resources_discover reload 9"] if host else []
+            assert ledger == ["session_shutdown reload 9", 1, 2, "import edited", "setup edited", *starts]
+            assert serving.runner.flags()["size"].default == size
+            assert (api.get_flag("mode"), api.get_flag("limit")) == (f"default {len(apis) - 1}", "9")
+            assert sorted(api.get_active_tools()) == [f"new{len(apis) - 1}", "quiet"]
+            refusal(old.get_active_tools)
+            heard: list[int] = []
+            api.events.emit("ping", heard)
+            assert heard == [len(apis) - 1]

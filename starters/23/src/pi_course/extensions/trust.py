@@ -16,8 +16,8 @@ class TrustStoreError(Exception):
 def requires_trust(cwd: str | os.PathLike[str], *, home: str | os.PathLike[str]) -> bool:
     """Tell whether a project holds anything that may not be used without trust.
 
-    In its `.pi` that is `settings.json`, `extensions`, `skills`, `prompts`, `SYSTEM.md` or `APPEND_SYSTEM.md`;
-    else `.agents/skills` in it or in a directory above it, up to `home`, whose own skills are the user's.
+    In its `.pi` that is settings.json, extensions, skills, prompts, SYSTEM.md or APPEND_SYSTEM.md; else
+    `.agents/skills` in it or in a directory above it, up to `home`, whose own skills are the user's.
     Hardened: a dangling link counts, and so does what can't be looked at. (Chapter 23, Lab 23.6)
     """
     # TODO(23.6): look, open nothing.
