@@ -100,7 +100,7 @@ def test_edition_of_a_later_chapter_gives_what_comes_before(editions: dict[str, 
 
 def _zipped(name: str, data: bytes) -> bytes:
     text = io.BytesIO()
-    with zipfile.ZipFile(text, "w") as archive:
+    with zipfile.ZipFile(text, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, data)
     return text.getvalue()
 
