@@ -55,6 +55,7 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             "fault": str(run.fault) if run.fault is not None else None,
             "until": time.time() + run.deadline,
             "shuffle": run.shuffle,
+            "kept": str(runner.kept) if runner.kept is not None else None,
         }
         own = {
             "COURSE_WITNESS": json.dumps(settings),
@@ -62,7 +63,7 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
         }
         finished = runner.run(
-            _arguments(run),
+            [*_arguments(run), f"--basetemp={folder / 'tmp'}"],
             cwd=folder if run.elsewhere else run.tree,
             env=child_environment(own),
             deadline=run.deadline,

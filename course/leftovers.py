@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PARTIAL = re.compile(
-    r"\.course-partial-(?P<what>[a-z]+)-(?P<host>[0-9a-f]+)-(?P<pid>\d+)-(?P<token>[0-9a-f]+)-.*"
+    r"\.?course-partial-(?P<what>[a-z]+)-(?P<host>[0-9a-f]+)-(?P<pid>\d+)-(?P<token>[0-9a-f]+)-.*"
 )
 _TRIES, _PAUSE = 10, 0.02
 _TOKEN = secrets.token_hex(4)
@@ -33,15 +33,21 @@ def temporary_folder(what: str) -> Iterator[Path]:
     if what not in _swept:
         _swept.add(what)
         sweep_partials(parent, what)
-    with partial_folder(parent, what, mode=0o700) as folder:
+    # No dot before the name: code under test may pass over what lies in hidden folders.
+    with _made(parent / f"{partial_name(what)[1:]}{secrets.token_hex(4)}", 0o700) as folder:
         yield folder
 
 
 @contextmanager
 def partial_folder(parent: Path, what: str, *, mode: int = 0o777) -> Iterator[Path]:
     """Make a folder for unfinished work, and remove it in the end, also where Ctrl-C ends the work."""
+    with _made(parent / f"{partial_name(what)}{secrets.token_hex(4)}", mode) as folder:
+        yield folder
+
+
+@contextmanager
+def _made(folder: Path, mode: int) -> Iterator[Path]:
     # Its name is known before it is there, so that no moment is left in which nobody would remove it.
-    folder = parent / f"{partial_name(what)}{secrets.token_hex(4)}"
     try:
         folder.mkdir(mode)
         yield folder

@@ -27,7 +27,13 @@ class _Answer(TypedDict):
 
 
 class Runner(Protocol):
-    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files."""
+    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files.
+
+    `kept` is a folder for bytecode of the code under test, None where there is none.
+    """
+
+    @property
+    def kept(self) -> Path | None: ...
 
     def run(
         self,
@@ -46,6 +52,8 @@ class Runner(Protocol):
 
 class ColdRunner:
     """A fresh interpreter for each run."""
+
+    kept = None
 
     def run(
         self,
@@ -70,6 +78,8 @@ class WarmRunner:
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._folder = self._stack.enter_context(temporary_folder("warm"))
+        self.kept = self._folder / "kept"
+        self.kept.mkdir()
         self._server: subprocess.Popen[bytes] | None = None
         self._preload: list[str] = []
 

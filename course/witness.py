@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
 import json
+import marshal
 import os
 import random
 import signal
@@ -29,18 +31,38 @@ SETTINGS = "COURSE_WITNESS"
 _GRACE = 5.0
 _LONGEST = 4000
 _DESCRIPTORS = 256
+_HYPOTHESIS = "_hypothesis_pytestplugin"
 
 
 class FreshLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module from its source, whatever bytecode lies beside it."""
+    """Loads a module from its source, whatever bytecode lies beside it.
+
+    Bytecode is kept in the folder `kept` alone, and found by the source's own bytes: times and sizes, which
+    Python goes by, don't tell apart what was edited within a second.
+    """
+
+    kept: Path | None = None
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        source = self.get_data(path)
+        if self.kept is None:
+            return self.source_to_code(source, path)
+        name = path.encode("utf-8", "surrogateescape") + b"\0" + source
+        file = self.kept / hashlib.sha256(name).hexdigest()
+        with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+            code: CodeType = marshal.loads(file.read_bytes())
+            return code
+        code = self.source_to_code(source, path)
+        with contextlib.suppress(OSError):
+            partial = file.with_suffix(f".{os.getpid()}")
+            partial.write_bytes(marshal.dumps(code))
+            partial.replace(file)
+        return code
 
 
 class Witness:
-    """Testifies to one run. `settings`: report, tree, package, modules, fault, until, shuffle."""
+    """Testifies to one run. `settings`: report, tree, package, modules, fault, until, shuffle, kept."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.report = Path(settings["report"])
@@ -50,6 +72,7 @@ class Witness:
         self.fault: str | None = settings.get("fault")
         self.until: float | None = settings.get("until")
         self.shuffle: int | None = settings.get("shuffle")
+        self.kept = Path(settings["kept"]) if settings.get("kept") else None
         self._compared: tuple[str, str] | None = None
         self._watchdog: Any = None
         self._needed: frozenset[int] = frozenset()
@@ -67,6 +90,7 @@ class Witness:
             (FreshLoader, importlib.machinery.SOURCE_SUFFIXES),
             (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
         )
+        FreshLoader.kept = self.kept
         source = str(self.tree / "src")
         sys.path_hooks.insert(0, _only_under(source, hook))
         sys.path_importer_cache.clear()
@@ -229,11 +253,14 @@ class Witness:
         self.tell("phase", seconds=call.duration, **data)
         return report
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Testify that the run came to its own end, and which files were imported."""
         names = {self.package, *self.modules}
         files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
         self.tell("end", exit=int(exitstatus), files=files, libraries=self._libraries())
+        if "hypothesis" not in sys.modules:
+            # No test used it; its plugin would import it now, for a summary of nothing.
+            session.config.pluginmanager.unregister(name=_HYPOTHESIS)
 
     def _libraries(self) -> list[str]:
         """The library modules that the run imported beyond what was loaded when it began."""

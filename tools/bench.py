@@ -1,8 +1,8 @@
 """The measures: each a ratio against a yardstick of the same run, medians of paired runs.
 
 `python tools/bench.py` makes a fresh environment, installs the project as a user does, and measures there.
-Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, library, resources,
-composition.
+Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, mutants, library,
+resources, composition; and `gate`, run by name only, which has no bound: the seconds of each claim and chapter.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,12 @@ class Place:
     def course(self, *arguments: str | Path, cwd: Path | None = None, ok: tuple[int, ...] = (0,)) -> float:
         """Run the `course` command and give its seconds."""
         return self.run(self.folder / "env" / "bin" / "course", *arguments, cwd=cwd, ok=ok)
+
+    def output(self, *arguments: str | Path) -> str:
+        """Run the `course` command and give what it printed."""
+        command = [str(part) for part in (self.folder / "env" / "bin" / "course", *arguments)]
+        done = subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, check=False)
+        return done.stdout.decode()
 
 
 def ratio(ours: Callable[[], float], yardstick: Callable[[], float], pairs: int = PAIRS) -> float:
@@ -160,6 +167,47 @@ def drill(place: Place) -> Iterator[Measure]:
     )
 
 
+def mutants(place: Place) -> Iterator[Measure]:
+    """A drilled fault against a mutant that mutmut kills with the same tests, start-up counted for both."""
+    wanted = next(one for one in _dev_requirements() if one.startswith("mutmut"))
+    place.run(place.python, "-m", "pip", "install", "-q", wanted)
+    done = subprocess.run(
+        [place.python, ROOT / "tools" / "measures_runs.py", "mutmut", place.folder / "mutated"],
+        cwd=place.folder,
+        env=place.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(done.stdout + done.stderr)
+    seconds, killed = json.loads(done.stdout)
+    course = ("--course", str(ROOT), "drill", "12", "--json")
+    drills = len(json.loads(place.output(*course))["results"])
+    ours = statistics.median(place.course(*course) for _ in range(3)) / drills
+    yield Measure("one drilled fault / one mutant killed by mutmut", ours / (seconds / killed), "<=", 1.0)
+
+
+def _dev_requirements() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return list(project["project"]["optional-dependencies"]["dev"])
+
+
+def gate(place: Place) -> Iterator[Measure]:
+    """The gate's seconds by claim and chapter, of two workers; printed, and without a bound."""
+    claims = json.loads(place.output("--course", str(ROOT), "verify", "-j", "2", "--json"))["claims"]
+    by_chapter: dict[str, float] = {}
+    for claim in claims:
+        by_chapter[claim["chapter"] or "course"] = (
+            by_chapter.get(claim["chapter"] or "course", 0.0) + claim["seconds"]
+        )
+    for claim in sorted(claims, key=lambda one: -one["seconds"]):
+        print(f"{claim['seconds']:8.1f} s  {claim['chapter'] or 'course':6} {claim['claim']}")
+    for chapter, seconds in by_chapter.items():
+        print(f"{seconds:8.1f} s  {chapter:6} all its claims")
+    yield from ()
+
+
 def _inside(place: Place, what: str, tree: Path) -> str:
     """Measure inside the environment, where the engine's own modules are; JSON comes back."""
     done = subprocess.run(
@@ -206,23 +254,27 @@ GROUPS: dict[str, Callable[[Place], Iterator[Measure]]] = {
     "practice": practice,
     "check": check,
     "drill": drill,
+    "mutants": mutants,
     "library": _library("library", "11"),
     "resources": _library("resources", "12"),
     "composition": _library("composition", "13"),
 }
+ASKED_FOR = {"gate": gate}
 
 
 def main() -> int:
     """Measure the named groups, or all; give 1 where a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], help="all where none is named")
+    parser.add_argument(
+        "groups", nargs="*", choices=[[], *GROUPS, *ASKED_FOR], help="all where none is named"
+    )
     groups = parser.parse_args().groups or list(GROUPS)
     missed = 0
     with tempfile.TemporaryDirectory(prefix="course-bench-") as folder:
         place = Place(Path(folder).resolve())
         place.install()
         for group in groups:
-            for measure in GROUPS[group](place):
+            for measure in {**GROUPS, **ASKED_FOR}[group](place):
                 missed += not measure.holds
                 _tell(group, measure)
     return 1 if missed else 0

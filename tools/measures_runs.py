@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import mutation
+
 from course.catalog import find_course
 from course.drill.faults import chapter_faults
 from course.judge import TestRun
@@ -54,6 +56,15 @@ def drill(tree: Path) -> list[float]:
     return found
 
 
+def mutmut(folder: Path) -> tuple[float, int]:
+    """The seconds of a whole mutmut run with chapter 12's counted tests, and how many mutants it killed."""
+    tree = mutation.prepare("12", folder, counted=True)
+    begun = time.perf_counter()
+    mutation.run(tree)
+    took = time.perf_counter() - begun
+    return took, sum(code in mutation.KILLED for code in mutation.exit_codes(tree).values())
+
+
 def seconds(run: TestRun, runner: Runner) -> float:
     """A run's seconds without its tests' own call time."""
     begun = time.perf_counter()
@@ -62,4 +73,8 @@ def seconds(run: TestRun, runner: Runner) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"watch": watch, "drill": drill}[sys.argv[1]](Path(sys.argv[2]).resolve())))
+    print(
+        json.dumps(
+            {"watch": watch, "drill": drill, "mutmut": mutmut}[sys.argv[1]](Path(sys.argv[2]).resolve())
+        )
+    )

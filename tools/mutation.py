@@ -65,18 +65,30 @@ def prepare(chapter: str, folder: Path, *, counted: bool) -> Path:
     return tree
 
 
-def mutants(tree: Path) -> Iterator[Mutant]:
-    """Run mutmut in a tree and give each mutant."""
+def run(tree: Path) -> None:
+    """Run mutmut in a tree."""
     subprocess.run(
         [Path(sys.executable).parent / "mutmut", "run"], cwd=tree, check=False, stdout=subprocess.DEVNULL
     )
+
+
+def exit_codes(tree: Path) -> dict[str, int]:
+    """What came of each mutant, by mutmut's name for it."""
     metas = sorted((tree / "mutants").rglob("*.meta"))
     if not metas:
         raise SystemExit("mutmut left no result: run it by hand in an exported tree to see why")
+    codes: dict[str, int] = {}
     for meta in metas:
-        for name, code in json.loads(meta.read_text("utf-8"))["exit_code_by_key"].items():
-            survived = code not in KILLED
-            yield Mutant(name, not survived, change(tree, name) if survived else "")
+        codes |= json.loads(meta.read_text("utf-8"))["exit_code_by_key"]
+    return codes
+
+
+def mutants(tree: Path) -> Iterator[Mutant]:
+    """Run mutmut in a tree and give each mutant."""
+    run(tree)
+    for name, code in exit_codes(tree).items():
+        survived = code not in KILLED
+        yield Mutant(name, not survived, change(tree, name) if survived else "")
 
 
 def change(tree: Path, name: str) -> str:

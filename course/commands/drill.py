@@ -10,7 +10,7 @@ import click
 
 from course.catalog import Chapter
 from course.commands.options import json_option, pass_request
-from course.drill.drill import Baseline, DrillResult, Verdict
+from course.drill.drill import LEARNER, Baseline, DrillResult, Subject, Verdict
 from course.drill.faults import Fault, chapter_faults, find_fault
 from course.drill.report import (
     STYLES,
@@ -22,7 +22,7 @@ from course.drill.report import (
     result_line,
     totals,
 )
-from course.drill.series import LEARNER, Series, Subject, default_workers, reference_subject
+from course.drill.series import Series, default_workers, reference_subject
 from course.errors import InputError
 from course.evidence import Evidence, EvidenceError, teaching_hash
 from course.history import open_history

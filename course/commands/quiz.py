@@ -10,7 +10,7 @@ import click
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.commands.subject import subject_of
-from course.drill.series import Subject
+from course.drill.drill import Subject
 from course.errors import EnvironmentFault, InputError
 from course.progress import current_lab
 from course.quiz import Predictions, Question, Reading, chapter_questions, read_answers

@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Iterator
 
 from course.catalog import Chapter
-from course.drill.series import LEARNER, Subject, reference_subject
+from course.drill.drill import LEARNER, Subject
+from course.drill.series import reference_subject
 from course.history import open_history
 from course.request import Request
 

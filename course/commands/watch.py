@@ -10,9 +10,10 @@ import click
 from course.commands.check import closing_commands, tell_deviation
 from course.commands.options import pass_request
 from course.deviation import first_deviation
+from course.drill.drill import LEARNER, Subject
 from course.drill.faults import chapter_faults
 from course.drill.report import STYLES, result_line
-from course.drill.series import LEARNER, Series, Subject
+from course.drill.series import Series
 from course.errors import CourseError
 from course.hints import ShownHints, lab_hints
 from course.keys import single_keys

@@ -17,11 +17,13 @@ from course.drill.faults import Fault, Form, apply_patch
 from course.errors import CourseError
 from course.judge import DEADLINE
 from course.labs import count_lab, lab_run, run_tests
-from course.leftovers import temporary_folder
 from course.outcome import RunOutcome, Status, TestOutcome
 from course.runner import Runner
 
+REFERENCE = "the reference"
+LEARNER = "your code"
 _WAITING = 20.0
+_ASIDE = (".git", ".course", "__pycache__")
 
 
 class Verdict(enum.Enum):
@@ -67,25 +69,40 @@ class Baseline:
     seconds: float
 
 
-class Drill:
-    """Drills of one chapter on one tree, which is not written to.
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Whose code is drilled: `name` for messages, `tree` where it lies."""
 
-    `subject` is `the reference` or `your code`; patches apply to the reference alone.
+    name: str
+    tree: Path
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms that can be planted on it: patches fit the reference's own lines only."""
+        return (Form.PATCH, Form.PORTABLE) if self.name == REFERENCE else (Form.PORTABLE,)
+
+
+class Drill:
+    """Drills of one chapter on one subject, whose tree is left alone.
+
+    Patches are applied to a copy in `copies`, always under the same path: kept bytecode holds for it.
     """
 
-    def __init__(self, course: Course, chapter: Chapter, tree: Path, subject: str, runner: Runner) -> None:
+    def __init__(
+        self, course: Course, chapter: Chapter, subject: Subject, runner: Runner, copies: Path
+    ) -> None:
         self.course = course
         self.chapter = chapter
-        self.tree = tree
         self.subject = subject
         self._runner = runner
+        self._copy = copies / "tree"
 
     def baseline(self) -> Baseline:
         """Run every counted test without a fault. Raises BaselineError where the run itself is broken."""
         labs = self.chapter.manifest.lab
-        run = run_tests(lab_run(self.course, self.chapter, self.tree, labs), self._runner)
+        run = run_tests(lab_run(self.course, self.chapter, self.subject.tree, labs), self._runner)
         if run.status is Status.BROKEN:
-            raise BaselineError(f"The tests can't be run on {self.subject}: {run.cause}.")
+            raise BaselineError(f"The tests can't be run on {self.subject.name}: {run.cause}.")
         outcomes = [count_lab(lab, run) for lab in labs]
         solved = frozenset(outcome.lab for outcome in outcomes if outcome.status is Status.PASSED)
         markers = {lab.marker for lab in labs if lab.id in solved}
@@ -102,15 +119,15 @@ class Drill:
             remark = f"Lab {fault.entry.lab} is not solved: {baseline.reds[fault.entry.lab]}"
             return self._result(fault, form, Verdict.UNSOLVED, remark)
         if form is Form.PORTABLE:
-            return self._judge(fault, form, baseline, self._run(fault, self.tree, fault.portable, baseline))
-        with temporary_folder("drill") as folder:
-            copy = folder / "tree"
-            shutil.copytree(self.tree, copy, ignore=shutil.ignore_patterns(".git", ".course", "__pycache__"))
-            try:
-                apply_patch(fault, copy)
-            except CourseError as error:
-                return self._result(fault, form, Verdict.BROKEN, error.message)
-            return self._judge(fault, form, baseline, self._run(fault, copy, None, baseline))
+            run = self._run(fault, self.subject.tree, fault.portable, baseline)
+            return self._judge(fault, form, baseline, run)
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self.subject.tree, self._copy, ignore=shutil.ignore_patterns(*_ASIDE))
+        try:
+            apply_patch(fault, self._copy)
+        except CourseError as error:
+            return self._result(fault, form, Verdict.BROKEN, error.message)
+        return self._judge(fault, form, baseline, self._run(fault, self._copy, None, baseline))
 
     def _run(self, fault: Fault, tree: Path, portable: Path | None, baseline: Baseline) -> RunOutcome:
         labs = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
@@ -132,7 +149,7 @@ class Drill:
         return DrillResult(
             fault=fault,
             form=form,
-            subject=self.subject,
+            subject=self.subject.name,
             verdict=verdict,
             remark=remark,
             **more,  # type: ignore[arg-type]

@@ -7,33 +7,16 @@ import os
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from course.catalog import Chapter, Course
-from course.drill.drill import Baseline, BaselineError, Drill, DrillResult
+from course.drill.drill import REFERENCE, Baseline, BaselineError, Drill, DrillResult, Subject
 from course.drill.faults import Fault, Form
 from course.history import History, export_commit
 from course.leftovers import temporary_folder
 from course.runner import ColdRunner, Runner, open_runner
 
 T = TypeVar("T")
-REFERENCE = "the reference"
-LEARNER = "your code"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """Whose code is drilled: `name` for messages, `tree` where it lies."""
-
-    name: str
-    tree: Path
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """The forms that can be planted on it: patches fit the reference's own lines only."""
-        return (Form.PATCH, Form.PORTABLE) if self.name == REFERENCE else (Form.PORTABLE,)
 
 
 @contextlib.contextmanager
@@ -60,7 +43,8 @@ class Series:
         for _ in range(self._workers):
             warm = open_runner()
             runner: Runner = self._stack.enter_context(warm) if warm is not None else ColdRunner()
-            self._free.put(Drill(self.course, self.chapter, self.subject.tree, self.subject.name, runner))
+            copies = self._stack.enter_context(temporary_folder("drill"))
+            self._free.put(Drill(self.course, self.chapter, self.subject, runner, copies))
         return self
 
     def __exit__(self, *error: object) -> None:

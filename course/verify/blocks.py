@@ -18,13 +18,13 @@ _DEADLINE = 600.0
 
 
 def commands_run(bench: Workbench, chapter: Chapter) -> str:
-    """Every line of the handout's `bash` blocks ends with status 0; `sh` blocks lead to the practice.
+    """Each line of the handout's `bash` blocks ends with status 0; `sh` blocks lead to the practice.
 
     One language is enough: that the blocks are the same in all of them is another claim.
     """
     blocks = code_blocks(handout_text(chapter, bench.language), "bash")
     lines = [line.strip() for block in blocks for line in block.splitlines()]
-    commands = [line for line in lines if line and not line.startswith("#")]
+    commands = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if commands:
         environment = _environment(commands)
         place = _place(bench, chapter)

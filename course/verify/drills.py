@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from course.catalog import Chapter
-from course.drill.drill import DrillResult, Verdict
+from course.drill.drill import REFERENCE, DrillResult, Subject, Verdict
 from course.drill.faults import Form, chapter_faults
-from course.drill.series import REFERENCE, Series, Subject, default_workers
+from course.drill.series import Series, default_workers
 from course.trees import lab_tests, read_tree, write_tree
 from course.verify.bench import Workbench
 from course.verify.claim import Claim, ClaimFalse, claim_about, counted
