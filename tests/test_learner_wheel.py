@@ -92,3 +92,11 @@ def test_what_the_edition_cannot_do_is_one_sentence(
     ]
     drill = program([command, "drill", FIRST], cwd=tmp_path, env=env)
     assert (drill.status, len(drill.told)) == (2, 2)
+
+
+def test_installed_engine_begins_a_course(environment: Path, program: Program, tmp_path: Path) -> None:
+    """The wheel brings the templates, that of the project files too: `course new` needs no checkout."""
+    env = {"COURSE_CACHE_DIR": str(tmp_path / "cache")}
+    ran = program([environment / "bin" / "course", "new", "my-course"], cwd=tmp_path, env=env)
+    assert ran.status == 0, ran.err
+    assert (tmp_path / "my-course" / "starters" / "_project" / "copier.yml").is_file()

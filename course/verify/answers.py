@@ -54,9 +54,9 @@ class Answers:
         return f"spells out an answer line: {found[0]}" if found else ""
 
     def in_foreign_code(self, text: str) -> str:
-        """What code that is not the course's gives away; short lines are everybody's. Raises SyntaxError."""
+        """What code of another chapter gives away: a line alone is everybody's. Raises SyntaxError."""
         found = [line for line in self._spelled(text) if len(line) >= _LONG]
-        return f"holds an answer line: {found[0]}" if found else self._solved(text)
+        return f"holds answer lines: {found[0]}" if len(found) > 1 else self._solved(text)
 
     def _spelled(self, text: str) -> list[str]:
         return sorted(line for line in self.lines if len(line) >= _SHORT and line in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import marshal
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -12,30 +13,30 @@ from types import CodeType
 
 from course.catalog import Chapter, Course
 from course.git import Git
-from course.places import CONTENT_FOLDERS
 from course.trees import Tree, parent_tree, solution_tree, starter_tree
 from course.verify.answers import Answers
 from course.verify.secrecy import find_chapter_answers
 
 _HEADER = 16
 _TINY = 40
+_FOLDER = re.compile(r"(?:^|/)(?:labs|starters|solutions)/(\d+)/")
 _MEMBERS = (".whl", ".zip", ".egg", ".pyz")
 
 
 class Search:
     """The answers of some chapters, looked for in whatever is given; the same bytes are read once.
 
-    Inside the course's folders every answer line counts, elsewhere long ones and whole bodies.
+    In a chapter's own folders each of its answer lines counts, elsewhere whole bodies and more than one line.
     """
 
     def __init__(self, course: Course, hidden: Sequence[Chapter]) -> None:
-        found = [find_chapter_answers(course, chapter) for chapter in hidden]
-        self._answers = Answers(
-            lines=frozenset().union(*(one.lines for one in found)),
-            bodies={body: name for one in found for body, name in one.bodies.items()},
+        self._own = {chapter.id: find_chapter_answers(course, chapter) for chapter in hidden}
+        self._all = Answers(
+            lines=frozenset().union(*(one.lines for one in self._own.values())),
+            bodies={body: name for one in self._own.values() for body, name in one.bodies.items()},
         )
         self._bytecode = frozenset(_new_bytecode(course, hidden))
-        self._seen: dict[tuple[str, bytes], str] = {}
+        self._seen: dict[tuple[str, str, bytes], str] = {}
 
     def in_folder(self, folder: Path) -> Iterator[str]:
         """A sentence for each file under a folder that gives an answer away, git repositories included."""
@@ -58,17 +59,19 @@ class Search:
             if name.endswith(_MEMBERS) and zipfile.is_zipfile(io.BytesIO(data)):
                 yield from self.in_archive(name, data)
                 continue
-            key = (_kind(name), hashlib.sha256(data).digest())
+            kind, chapter = _kind(name), _chapter(name)
+            key = (kind, chapter, hashlib.sha256(data).digest())
             if key not in self._seen:
-                self._seen[key] = self._read(_kind(name), data)
+                self._seen[key] = self._read(kind, chapter, data)
             if found := self._seen[key]:
                 yield f"{name} {found}"
 
-    def _read(self, kind: str, data: bytes) -> str:
+    def _read(self, kind: str, chapter: str, data: bytes) -> str:
         if kind == "bytecode":
             return self._in_bytecode(data)
         text = data.decode("utf-8", "replace")
-        return _given_away(self._answers, kind, text)
+        found = _given_away(self._own[chapter], kind, text) if chapter in self._own else ""
+        return found or _given_away(self._all, f"foreign {kind}", text)
 
     def _in_bytecode(self, data: bytes) -> str:
         try:
@@ -87,32 +90,37 @@ class Search:
             blob, kind, _ = line.split()
             if kind == "blob":
                 path = paths.get(blob) or "unreached.py"
-                yield f"{name}/{blob[:12]}/labs/{path}", git.run("cat-file", "blob", blob).encode()
+                yield f"{name}/{blob[:12]}/{path}", git.run("cat-file", "blob", blob).encode()
 
 
 def _kind(name: str) -> str:
-    """How a file has to be read: by what it is, and whether it lies in a course's folders."""
+    """How a file has to be read."""
     path = PurePosixPath(name)
     if path.suffix in (".pyc", ".pyo"):
         return "bytecode"
-    if path.suffix != ".py":
-        return "handout" if path.name.startswith("handout.") else "text"
-    if path.name.startswith("test_"):
-        return "test"
-    return "code" if set(CONTENT_FOLDERS) & set(path.parts) else "foreign code"
+    if path.suffix == ".py":
+        return "test" if path.name.startswith("test_") else "code"
+    return "handout" if path.name.startswith("handout.") else "text"
+
+
+def _chapter(name: str) -> str:
+    """The id of the chapter in whose folders a file lies, empty for none."""
+    found = _FOLDER.search(name)
+    return found[1] if found is not None else ""
 
 
 def _given_away(answers: Answers, kind: str, text: str) -> str:
     readers = {
         "code": answers.in_code,
-        "foreign code": answers.in_foreign_code,
-        "handout": answers.in_handout,
+        "text": answers.in_prose,
         "test": answers.in_test,
+        "foreign code": answers.in_foreign_code,
+        "foreign test": answers.in_test,
     }
     try:
-        return readers.get(kind, answers.in_prose)(text)
+        return readers.get(kind, answers.in_handout)(text)
     except (SyntaxError, ValueError):
-        return answers.in_prose(text)
+        return answers.in_handout(text)
 
 
 def _new_bytecode(course: Course, hidden: Sequence[Chapter]) -> set[str]:

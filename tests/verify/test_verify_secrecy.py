@@ -281,7 +281,7 @@ def test_prose_may_name_what_is_short():
             "labs/01/faults/01.2-any-word.py",
             "holds an answer line: return set(self._documents.get(word, ()))",
         ),
-        ("labs/02/demo.py", "holds an answer line: return set(self._documents.get(word, ()))"),
+        ("labs/02/demo.py", "holds the solved body of _holding"),
         ("labs/02/handout.en.md", "spells out an answer line: return set(self._documents.get(word, ()))"),
         ("labs/02/test_02_search.py", "holds the solved body of _holding"),
     ],
@@ -298,3 +298,14 @@ def test_learners_edition_leaves_a_grown_file_out(gate):
     """A later starter that holds this chapter's answers is no leak: the edition does not have it."""
     assert "without the starter of 02" in gate.true("01", "learner's edition hides")
     assert "without" not in gate.true("02", "learner's edition hides")
+
+
+def test_line_alone_is_an_answer_only_in_its_own_chapter(gate):
+    """A statement that chapter 01 needs may stand in another chapter's fault; in its own it gives it away."""
+    line = "\n\ndef f(documents, name):\n    documents.discard(name)\n"
+    for name in ("labs/02/faults/02.2-anywhere.py", "labs/01/faults/01.2-any-word.py"):
+        gate.write(name, (gate.folder / name).read_text("utf-8") + line)
+        if name.startswith("labs/02"):
+            gate.true("01", "learner's edition hides")
+    told = "labs/01/faults/01.2-any-word.py holds an answer line: documents.discard(name)"
+    assert gate.false("01", "learner's edition hides") == told
