@@ -1,13 +1,12 @@
 """Plays a chapter's demo in a process of its own: from the tree's sources only, with a report where it fails.
 
-It is run by its path and imports nothing of the engine. COURSE_DEMO holds the settings as JSON: tree,
-package, demo, report. Decision: sources are compiled anew, because a learner's file may change within the
-second that bytecode is stamped with.
+It is run by its path, with nothing of the engine but course.fresh. COURSE_DEMO holds the settings as JSON:
+tree, package, demo, report. Decision: sources are compiled anew, because a learner's file may change within
+the second that bytecode is stamped with.
 """
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import json
 import os
@@ -15,32 +14,17 @@ import runpy
 import sys
 import traceback
 from pathlib import Path
-from types import CodeType
 from typing import Any
+
+from course.fresh import load_fresh_under
 
 SETTINGS = "COURSE_DEMO"
 FAILED = 70
 
 
-class FreshLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module from its source, whatever bytecode lies beside it."""
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-
 def lead_to(source: str) -> None:
     """Make `source` the first place that modules come from."""
-    hook = importlib.machinery.FileFinder.path_hook((FreshLoader, importlib.machinery.SOURCE_SUFFIXES))
-
-    def finder(path: str) -> Any:
-        if path != source and not path.startswith(source + os.sep):
-            raise ImportError
-        return hook(path)
-
-    sys.path_hooks.insert(0, finder)
-    sys.path_importer_cache.clear()
+    load_fresh_under(source)
     sys.path.insert(0, source)
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
 import json
-import marshal
 import os
 import random
 import signal
@@ -22,43 +20,18 @@ import time
 import traceback
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, NoReturn
 
 import pytest
+
+from course.fresh import FreshLoader, load_fresh_under
 
 SETTINGS = "COURSE_WITNESS"
 _GRACE = 5.0
 _LONGEST = 4000
 _DESCRIPTORS = 256
 _HYPOTHESIS = "_hypothesis_pytestplugin"
-
-
-class FreshLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module from its source, whatever bytecode lies beside it.
-
-    Bytecode is kept in the folder `kept` alone, and found by the source's own bytes: times and sizes, which
-    Python goes by, don't tell apart what was edited within a second.
-    """
-
-    kept: Path | None = None
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        path = self.get_filename(fullname)
-        source = self.get_data(path)
-        if self.kept is None:
-            return self.source_to_code(source, path)
-        name = path.encode("utf-8", "surrogateescape") + b"\0" + source
-        file = self.kept / hashlib.sha256(name).hexdigest()
-        with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
-            code: CodeType = marshal.loads(file.read_bytes())
-            return code
-        code = self.source_to_code(source, path)
-        with contextlib.suppress(OSError):
-            partial = file.with_suffix(f".{os.getpid()}")
-            partial.write_bytes(marshal.dumps(code))
-            partial.replace(file)
-        return code
 
 
 class Witness:
@@ -86,14 +59,8 @@ class Witness:
 
     def prepare(self) -> None:
         """Before collection: load from source, watch for exits, prove the package, plant the fault."""
-        hook = importlib.machinery.FileFinder.path_hook(
-            (FreshLoader, importlib.machinery.SOURCE_SUFFIXES),
-            (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
-        )
         FreshLoader.kept = self.kept
-        source = str(self.tree / "src")
-        sys.path_hooks.insert(0, _only_under(source, hook))
-        sys.path_importer_cache.clear()
+        load_fresh_under(str(self.tree / "src"))
         self._watch_exits()
         self._start_watchdog()
         self.tell("start", origin=self._origin(), pid=os.getpid())
@@ -272,15 +239,6 @@ class Witness:
             ):
                 found.append(name)
         return [] if self.fault is not None else sorted(found)
-
-
-def _only_under(source: str, hook: Any) -> Any:
-    def finder(path: str) -> Any:
-        if path != source and not path.startswith(source + os.sep):
-            raise ImportError
-        return hook(path)
-
-    return finder
 
 
 def _open_descriptors() -> Generator[int]:

@@ -2,7 +2,7 @@
 
 `python tools/bench.py` makes a fresh environment, installs the project as a user does, and measures there.
 Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, mutants, library,
-resources, composition; and `gate`, run by name only, which has no bound: the seconds of each claim and chapter.
+resources, composition; and `gate`, only run by name, without a bound: the seconds of each claim and chapter.
 """
 
 from __future__ import annotations

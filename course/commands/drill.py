@@ -22,7 +22,7 @@ from course.drill.report import (
     result_line,
     totals,
 )
-from course.drill.series import Series, default_workers, reference_subject
+from course.drill.series import Series, reference_subject, workers_for
 from course.errors import InputError
 from course.evidence import Evidence, EvidenceError, teaching_hash
 from course.history import open_history
@@ -63,7 +63,7 @@ def command(
     for chapter, faults in chosen:
         teaching = _teaching(request)
         found = []
-        for result in _drill(request, chapter, faults, jobs or default_workers(), quiet):
+        for result in _drill(request, chapter, faults, jobs, quiet):
             found.append(result)
             if not quiet and not _is_told(result, found):
                 request.output.paragraph(result_line(result), STYLES[result.verdict], indent=10)
@@ -116,19 +116,19 @@ def _subject(request: Request, chapter: Chapter) -> Iterator[Subject]:
 
 
 def _drill(
-    request: Request, chapter: Chapter, faults: list[Fault], jobs: int, quiet: bool
+    request: Request, chapter: Chapter, faults: list[Fault], jobs: int | None, quiet: bool
 ) -> Iterator[DrillResult]:
-    with (
-        _subject(request, chapter) as subject,
-        Series(request.course, chapter, subject, min(jobs, 2 * len(faults))) as series,
-        ThreadPoolExecutor(jobs) as pool,
-    ):
+    with contextlib.ExitStack() as stack:
+        subject = stack.enter_context(_subject(request, chapter))
         planned = [(f, form) for f in faults for form in f.forms if form in subject.forms]
         if not planned:
             raise InputError(
                 f"None of these faults can be planted in {subject.name}: they are edits of the reference.",
                 "Outside of a practice `course drill FAULT` plants them in the reference.",
             )
+        workers = workers_for(len(planned), jobs)
+        series = stack.enter_context(Series(request.course, chapter, subject, workers))
+        pool = stack.enter_context(ThreadPoolExecutor(workers))
         baseline = series.baseline()
         if not quiet:
             _tell_baseline(request, chapter, subject, baseline)

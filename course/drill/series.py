@@ -17,6 +17,8 @@ from course.leftovers import temporary_folder
 from course.runner import ColdRunner, Runner, open_runner
 
 T = TypeVar("T")
+_WORTH = 6
+"""Drills that take as long as a worker's start."""
 
 
 @contextlib.contextmanager
@@ -88,6 +90,10 @@ def _cancel(waiting: Sequence[Future[DrillResult]]) -> None:
         future.cancel()
 
 
-def default_workers() -> int:
-    """As many as there are processors for this process."""
+def workers_for(drills: int, jobs: int | None = None) -> int:
+    """How many workers so many drills are worth, as many as there are processors at most, or `jobs`."""
+    return jobs or min(_processors(), max(1, drills // _WORTH))
+
+
+def _processors() -> int:
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from course.catalog import Chapter
 from course.drill.drill import REFERENCE, DrillResult, Subject, Verdict
 from course.drill.faults import Form, chapter_faults
-from course.drill.series import Series, default_workers
+from course.drill.series import Series, workers_for
 from course.trees import lab_tests, read_tree, write_tree
 from course.verify.bench import Workbench
 from course.verify.claim import Claim, ClaimFalse, claim_about, counted
@@ -65,8 +65,8 @@ def _results(bench: Workbench, chapter: Chapter) -> list[DrillResult]:
 
 
 def _drill(bench: Workbench, chapter: Chapter, subject: Subject) -> list[DrillResult]:
-    workers = default_workers()
     faults = [(f, form) for f in chapter_faults(chapter) for form in f.forms if form in subject.forms]
+    workers = workers_for(len(faults))
     with Series(bench.course, chapter, subject, workers) as series, ThreadPoolExecutor(workers) as pool:
         return list(series.run(faults, series.baseline(), pool))
 
