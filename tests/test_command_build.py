@@ -317,3 +317,22 @@ def test_own_code_is_carried_where_no_reference_is(
     assert recorded.out.count("missing") == 2, recorded.out
     assert call("reset", "--yes", WORDS, cwd=second).status == 0
     assert "not written yet" in (second / WORDS).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('format = 1\nhides = "09"\n', "`hides`: expected a chapter of course.toml, got '09'"),
+        (
+            'format = 1\nhides = "01"\nwithheld = ["x"]\n',
+            "`withheld[0]`: expected a chapter of course.toml, got 'x'",
+        ),
+        ("format = 1\n", "`hides`: expected, it is missing"),
+        ("format = 2\n", "`format`: expected 1, got 2"),
+    ],
+)
+def test_damaged_edition_is_told(text: str, told: str, tiny: Path, call: Program) -> None:
+    """An edition.toml that can't be used is no whole course: file, key and what was expected, status 3."""
+    (tiny / "checkpoints" / "edition.toml").write_text(text, "utf-8")
+    ran = call("--course", tiny, "list")
+    assert (ran.status, ran.told[0]) == (3, f"course: checkpoints/edition.toml: {told}")
