@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import py_compile
 import random
 import sys
 from collections.abc import Awaitable, Callable
@@ -148,29 +149,28 @@ def test_ignore_rules_links_and_manifests_keep_their_bounds(tmp_path: Path) -> N
 @pytest.mark.lab23_1
 def test_the_best_rank_comes_first_and_wins_for_each_canonical_path(tmp_path: Path) -> None:
     """Command line, project, user, packages; of aliases the best-ranked stays, even a disabled one."""
-    cwd, agent_dir = tmp_path / "cwd", tmp_path / "agent"
-    files = ["z/cli.py", "a/cli.py", "set/p2.py", "set/p1.py", "set/u.py"]
-    cli_z, cli_a, p2, p1, u = [write(tmp_path / name) for name in files]
-    own, shared = [write(tmp_path / name / "main.py") for name in ("own", "shared")]
-    for main in (own, shared):
+    cwd, agent_dir, files = tmp_path / "cwd", tmp_path / "agent", ("z/cli", "a/cli", "p2", "p1", "u")
+    cli_z, cli_a, p2, p1, u = [write(tmp_path / f"{name}.py") for name in files]
+    own, shared, both = [write(tmp_path / name / "main.py") for name in ("own", "shared", "both")]
+    for main in (own, shared, both):
         manifest(Path(main).parent, "main.py")
     project_auto = write(cwd / ".pi" / "extensions" / "auto.py")
     user_auto = write(agent_dir / "extensions" / "auto.py")
     (agent_dir / "extensions" / "alias.py").symlink_to(project_auto)
-    alias = str(tmp_path / "set" / "z-link.py")
-    Path(alias).symlink_to(u)
-    project = packages.ExtensionSettings([p2, p1, alias, "!*z-link.py"], [str(tmp_path / "own")])
-    user = packages.ExtensionSettings([u], [str(tmp_path / "shared"), str(tmp_path / "own")])
-    scopes, cli = {"project": project, "user": user}, [cli_z, "../a/cli.py", p1]
-    options: Any = {"trusted": True, "entry_points": lambda group: []}
-    resolved = packages.resolve_extensions(cwd=cwd, agent_dir=agent_dir, cli=cli, **scopes, **options)
+    (tmp_path / "z-link.py").symlink_to(u)
+    alias, packs = str(tmp_path / "z-link.py"), [str(tmp_path / name) for name in ("both", "own", "shared")]
+    project = packages.ExtensionSettings([p2, p1, alias, "!*z-link.py"], packs[:2])
+    user = packages.ExtensionSettings([u, both], packs[:0:-1])
+    given: Any = {"project": project, "user": user, "trusted": True, "entry_points": lambda group: []}
+    given |= {"cwd": cwd, "agent_dir": agent_dir, "cli": [cli_z, "../a/cli.py", p1]}
+    resolved = packages.resolve_extensions(**given)
     assert resolved.errors == []
-    order = [cli_z, cli_a, p1, p2, alias, project_auto, user_auto, own, shared]
+    order = [cli_z, cli_a, p1, p2, alias, project_auto, both, user_auto, own, shared]
     assert [each.path for each in resolved.paths] == order
     assert [each.path for each in resolved.paths if not each.enabled] == [alias]
     origins = [(each.metadata.scope, each.metadata.origin) for each in resolved.paths]
-    top = [("temporary", "top-level")] * 3 + [("project", "top-level")] * 3 + [("user", "top-level")]
-    assert origins == [*top, ("project", "package"), ("user", "package")]
+    scopes = ["temporary"] * 3 + ["project"] * 3 + ["user"] * 2 + ["project", "user"]
+    assert origins == list(zip(scopes, ["top-level"] * 8 + ["package"] * 2, strict=True))
 
 
 def install(site: Path, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +264,7 @@ async def test_every_load_is_fresh_down_to_the_helpers(tmp_path: Path, ledger: l
     [await load(name) for name in (main, other, main)]
     for file in (main, helper):
         before = file.stat()
+        py_compile.compile(str(file), doraise=True)
         write(file, file.read_text("utf-8").replace("'A'", "'B'"))
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
         await load(main)

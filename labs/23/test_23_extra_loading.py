@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import py_compile
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint
@@ -406,8 +407,6 @@ async def test_the_standard_library_and_installed_packages_win_over_what_lies_be
 
 async def test_a_stale_pyc_is_never_believed(tmp_path: Path, notes: list[Any]) -> None:
     """Bytecode that looks right by size and second counts for nothing, and none is written."""
-    import py_compile
-
     main, helper = tmp_path / "main.py", tmp_path / "helper.py"
     write(main, "import helper\nfrom notes23 import note\ndef setup(api):\n    note(('A', helper.V))\n")
     write(helper, "V = 'A'\n")
