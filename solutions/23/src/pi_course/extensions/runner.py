@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import json
 import logging
-import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -238,11 +237,9 @@ class ExtensionRunner:
         try:
             answer = handler[1](event)
             return _checked(event, await answer if inspect.isawaitable(answer) else answer)
-        except asyncio.CancelledError as error:
-            if caller is None or caller.cancelling() > cancels:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and caller and caller.cancelling() > cancels:
                 raise
-            fault = traceback.format_exception_only(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a handler's fault ends nothing
             fault = traceback.format_exception_only(error)
         self.report(ExtensionFault(handler[0].path, event.type, reason := "".join(fault).strip()))
         return {"block": True, "reason": reason} if fail_closed else None
@@ -265,16 +262,13 @@ def _first_wins(maps: Iterable[Mapping[str, T]]) -> dict[str, T]:
 
 
 def _checked(event: ExtensionEvent, answer: Any) -> Any:
-    """Return an answer, a dict as a copy, if its event knows it. Raises TypeError, ValueError."""
+    """Return an answer if its event knows it. Raises TypeError for arguments that are no JSON, ValueError."""
     if event.type == "tool_call":
-        clone(event.call.arguments)  # TypeError: edited, and no JSON any more
-    known = _ANSWERS.get(re.sub("^session_before_.*", "session_before_*", event.type))
-    if known is None or answer is None:
-        return answer
-    for key, value in dict(answer).items():
-        if key not in known or not known[key](value):
-            raise ValueError(f"{event.type} knows no such answer as {key!r}: {value!r}")
-    return dict(answer)
+        clone(event.call.arguments)
+    knows = _ANSWERS.get("session_before_*" if event.type.startswith("session_before_") else event.type)
+    if answer is not None and knows is not None and not knows(answer):
+        raise ValueError(f"{event.type} knows no such answer as {answer!r}")
+    return answer
 
 
 def _is(kind: Any) -> Callable[[Any], bool]:
@@ -285,15 +279,22 @@ def _are(kind: Any) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(isinstance(each, kind) for each in value)
 
 
-_ANSWERS: dict[str, dict[str, Callable[[Any], bool]]] = {
-    "tool_call": {"block": _is(bool), "reason": _is(str)},
-    "tool_result": {
-        "content": _are(TextContent),
-        "details": lambda value: json.dumps(clone(value)) != "",
-        "is_error": _is(bool),
-    },
-    "input": {"action": lambda value: value in ("continue", "handled", "transform"), "text": _is(str)},
-    "context": {"messages": _are(AgentMessage)},
-    "before_agent_start": {"message": _is(UserMessage), "system_prompt": _is(str)},
-    "session_before_*": {"cancel": _is(bool)},
+def _record(**known: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda answer: (
+        isinstance(answer, Mapping)
+        and all(key in known and known[key](value) for key, value in answer.items())
+    )
+
+
+_ANSWERS: dict[str, Callable[[Any], bool]] = {
+    "tool_call": _record(block=_is(bool), reason=_is(str)),
+    "tool_result": _record(
+        content=_are(TextContent), details=lambda value: json.dumps(clone(value)) != "", is_error=_is(bool)
+    ),
+    "input": _record(action=("continue", "handled", "transform").__contains__, text=_is(str)),
+    "context": _record(messages=_are(AgentMessage)),
+    "before_agent_start": _record(message=_is(UserMessage), system_prompt=_is(str)),
+    "session_before_*": _record(cancel=_is(bool)),
+    "project_trust": ("yes", "no", "undecided").__contains__,
+    "resources_discover": _are(str),
 }

