@@ -77,12 +77,15 @@ def _environment() -> dict[str, str]:
     return env
 
 
-def _command(folder: Path) -> Command:
-    """GitPython's command in a folder, in a process that knows nothing of the user's git."""
+def _command() -> Command:
+    """GitPython's command, in a process that knows nothing of the user's git.
+
+    It is given no folder, because it would expand `$HOME` and `~` in the name: git's own -C takes it as it is.
+    """
     shut_out_user()
     from git import Git as Command
 
-    return Command(str(folder))
+    return Command()
 
 
 def shut_out_user() -> None:
@@ -105,12 +108,12 @@ class Git:
         self, *arguments: str, stdin: BinaryIO | None = None, env: Mapping[str, str] | None = None
     ) -> str:
         """Run one git command and give its output without the closing newline."""
-        command = _command(self.folder)
+        command = _command()
         from git.exc import GitCommandError, GitCommandNotFound
 
         try:
             output = command.execute(
-                ["git", *arguments],
+                ["git", "-C", str(self.folder), *arguments],
                 istream=stdin,
                 env={**_environment(), **(env or {})},
                 strip_newline_in_stdout=True,
