@@ -173,6 +173,19 @@ def test_loops_of_links_and_files_in_place_of_folders_are_empty(tmp_path: Path) 
     assert len(resolve(tmp_path, cli=[str(tmp_path / "ring")]).errors) == 1
 
 
+@POSIX
+def test_names_that_are_no_text_are_sorted_by_their_bytes(tmp_path: Path) -> None:
+    """Order is that of the file system's bytes, where text would have it otherwise."""
+    names = [b"a.py", "\U0001f600.py".encode(), b"\xff.py"]
+    try:
+        for name in names:
+            Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).touch()  # noqa: PTH118 - bytes
+    except OSError:
+        pytest.skip("this file system takes text only")
+    found = packages.collect_auto_extensions(tmp_path)
+    assert [os.fsencode(Path(each).name) for each in found] == names
+
+
 def test_a_scan_that_breaks_off_is_empty(tmp_path: Path) -> None:
     """An error in the middle of a listing gives nothing rather than half of it."""
     write(tmp_path / "one.py")
