@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +23,16 @@ from course.catalog import Course, load_course
 from course.cli import run as run_command
 from course.git import Git
 from course.history import History, open_history
+from course.process import Finished
+from course.runner import WarmRunner, can_fork
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 120
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Have Ctrl-C reach the children: a shell that starts the tests in the background has it ignored."""
+    config.addinivalue_line("markers", "own_runs: runs are made by the runner that the command itself chooses")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -67,6 +71,42 @@ def copy_tiny(folder: Path) -> Path:
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that all tests share, so that equal contents are built once."""
     return tmp_path_factory.mktemp("cache")
+
+
+class Lent(WarmRunner):
+    """One warm runner, lent to whoever wants a runner; it serves one at a time and is not closed by them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one_at_a_time = threading.Lock()
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def run(self, *arguments: Any, **options: Any) -> Finished:
+        with self._one_at_a_time:
+            return super().run(*arguments, **options)
+
+
+@pytest.fixture(scope="session")
+def lent() -> Iterator[Lent]:
+    """The warm runner that most tests share."""
+    runner = Lent()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture(autouse=True)
+def runs_are_warm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs in this process made by one warm runner, as far as a test is not about runners (`own_runs`).
+
+    That cold and warm runs have the same verdicts is tested where it is the question; here it saves minutes.
+    """
+    if can_fork() and request.node.get_closest_marker("own_runs") is None:
+        runner = request.getfixturevalue("lent")
+        monkeypatch.setattr("course.labs.ColdRunner", lambda: runner)
+        for place in ("course.drill.series", "course.commands.transfer"):
+            monkeypatch.setattr(f"{place}.open_runner", lambda: runner)
 
 
 @pytest.fixture(autouse=True)

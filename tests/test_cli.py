@@ -83,8 +83,8 @@ def test_no_command_is_wrong_use(call):
         ),
         (
             ["--course", "/dev/null/nowhere", "list"],
-            "--course /dev/null/nowhere: there is no such directory",
-            "Name a directory",
+            "--course /dev/null/nowhere: there is no such directory, and no installed course of this name.",
+            "Name a course's top folder, or an installed course; there is none.",
         ),
         (["-C", "/etc/passwd", "list"], "there is no such directory", "Name a directory"),
     ],

@@ -19,6 +19,7 @@ from course.labs import count_lab, lab_run, run_tests
 from course.outcome import Status
 from course.runner import ColdRunner, WarmRunner
 
+pytestmark = pytest.mark.own_runs
 INDEX = Path("src", "findex", "index.py")
 Done = Callable[[Path, str], None]
 Program = Callable[..., Any]
