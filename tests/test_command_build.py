@@ -288,7 +288,7 @@ def test_own_code_is_carried_where_no_reference_is(
     editions: dict[str, Path], grown: Path, call: Program, tmp_path: Path, git: Program
 ) -> None:
     """Without --from the sentence names it; red code is refused; green code is the parent, whatever was edited."""
-    edition, first, second = editions["02"], tmp_path / "first", tmp_path / "$HOME ~second"
+    edition, first, second = editions["02"], tmp_path / "first", tmp_path / "~second one"
     assert call("--course", edition, "practice", "02", first).status == 0
     alone = call("--course", edition, "practice", "03", second)
     assert alone.status == 2
