@@ -231,8 +231,8 @@ class AgentSession:
     async def execute(self, call: ToolCall, context: ToolContext | None = None) -> ToolResultMessage:
         """Run a call past the extensions; give back its paired result, an error result whatever goes wrong.
 
-        What is unknown, invalid (before or after the handlers' edits) or blocked does not reach the core, and
-        there is no `tool_result` event for it. Before `bind` and after `dispose` nothing runs.
+        What is unknown, invalid (also by a handler's edit) or blocked reaches neither core nor `tool_result`
+        handlers; a block's details are `{"extension": path, "reason": text}`. Unless bound, nothing runs.
         """
         runner, context = self._runner, context or ToolContext(AbortController().signal)
         if runner is None:
