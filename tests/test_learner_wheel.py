@@ -94,6 +94,17 @@ def test_what_the_edition_cannot_do_is_one_sentence(
     assert (drill.status, len(drill.told)) == (2, 2)
 
 
+def test_every_chapter_that_is_practised_has_an_edition(call: Program, tmp_path: Path) -> None:
+    """A class may start at any of them: the edition holds no answer from there on, and the chapter can be begun."""
+    for chapter in load_course(ROOT).practice_chapters[1:]:
+        out = tmp_path / chapter.id
+        ran = call("--course", ROOT, "build", "--learner", "--chapter", chapter.id, "--out", out)
+        assert ran.status == 0, ran.err
+        assert [path.name.partition("-py3")[0] for path in out.iterdir()] == [
+            f"course_lab_kit-0.1.0+learner{chapter.id}"
+        ]
+
+
 def test_installed_engine_begins_a_course(environment: Path, program: Program, tmp_path: Path) -> None:
     """The wheel brings the templates, that of the project files too: `course new` needs no checkout."""
     env = {"COURSE_CACHE_DIR": str(tmp_path / "cache")}

@@ -100,6 +100,8 @@ def _kind(name: str) -> str:
         return "bytecode"
     if path.suffix == ".py":
         return "test" if path.name.startswith("test_") else "code"
+    if path.suffix == ".patch":
+        return "edit"
     return "handout" if path.name.startswith("handout.") else "text"
 
 
@@ -114,6 +116,8 @@ def _given_away(answers: Answers, kind: str, text: str) -> str:
         "code": answers.in_code,
         "text": answers.in_prose,
         "test": answers.in_test,
+        "edit": answers.in_prose,
+        "foreign edit": answers.in_foreign_edit,
         "foreign code": answers.in_foreign_code,
         "foreign test": answers.in_test,
     }
