@@ -14,7 +14,7 @@ from typing import Any
 from course.catalog import Chapter, Course
 from course.errors import EnvironmentFault, InputError
 from course.leftovers import temporary_folder
-from course.process import child_environment, kill_group, start_process
+from course.process import child_environment, for_child, kill_group, start_process
 
 _PLAYER = Path(__file__).with_name("player.py")
 _CHUNK = 65536
@@ -58,10 +58,10 @@ def play_demo(demo: Demo, show: Callable[[str], None]) -> DemoFailure | None:
     with temporary_folder("demo") as folder:
         report = folder / "report.json"
         settings = {
-            "tree": str(demo.tree.resolve()),
+            "tree": for_child(demo.tree.resolve()),
             "package": demo.package,
-            "demo": str(demo.file.resolve()),
-            "report": str(report),
+            "demo": for_child(demo.file.resolve()),
+            "report": for_child(report),
         }
         status = _play(demo, child_environment({"COURSE_DEMO": json.dumps(settings)}), show)
         found = _read(report)

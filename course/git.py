@@ -80,10 +80,16 @@ def _environment() -> dict[str, str]:
 def _command() -> Command:
     """GitPython's command, in a process that knows nothing of the user's git.
 
-    It is given no folder, because it would expand `$HOME` and `~` in the name: git's own -C takes it as it is.
+    It is given no folder, because it would expand `$HOME` in the name; git's own -C takes it as it is.
     """
     shut_out_user()
-    from git import Git as Command
+    try:
+        from git import Git as Command
+    except ImportError as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+        raise EnvironmentFault(
+            f"git does not work here: {reason}.", "Mend or install git; `git version` shows whether it works."
+        ) from error
 
     return Command()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from course.outcome import Failure, Place, RunOutcome, Status, TestOutcome
-from course.process import Finished
+from course.process import Finished, for_child, from_child
 
 DEADLINE = 60.0
 _PYTEST_BROKEN = (3, 4)
@@ -74,8 +74,10 @@ def _why_broken(
     end = next((event for event in events if event["event"] == "end"), None)
     origins = [start["origin"], *(end["files"].values() if end is not None else [])]
     for origin in origins:
-        if origin is not None and not Path(origin).resolve().is_relative_to(source):
-            return f"the {run.package} that was imported is not this tree's own: {origin}"
+        file = Path(from_child(origin)) if origin is not None else source
+        if not file.resolve().is_relative_to(source):
+            link = f", a link to {file.resolve()}" if file.is_relative_to(source) else ""
+            return f"the {run.package} that was imported is not this tree's own: {file}{link}"
     if start["origin"] is None:
         return f"{run.package} can't be found in {source}"
     if run.fault is not None and not any(event["event"] == "planted" for event in events):
@@ -148,7 +150,7 @@ def _last_place(places: list[list[Any]]) -> Place | None:
 
 def _place_in_stack(run: TestRun, stack: str) -> Place | None:
     """The innermost line of the tree in a faulthandler dump, which is most recent first."""
-    root = str(run.tree.resolve())
+    root = for_child(run.tree.resolve())
     found = re.findall(r'File "([^"]+)", line (\d+)', stack)
     inside = [
         (Path(file).relative_to(root).as_posix(), int(line)) for file, line in found if file.startswith(root)

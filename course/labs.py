@@ -17,7 +17,7 @@ from course.judge import TestRun, judge
 from course.leftovers import temporary_folder
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, RunOutcome, Status
-from course.process import child_environment
+from course.process import child_environment, for_child
 from course.runner import ColdRunner, Runner
 
 
@@ -48,14 +48,14 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
     with temporary_folder("run") as folder:
         report = folder / "report.jsonl"
         settings = {
-            "report": str(report),
-            "tree": str(run.tree.resolve()),
+            "report": for_child(report),
+            "tree": for_child(run.tree.resolve()),
             "package": run.package,
             "modules": list(run.modules),
-            "fault": str(run.fault) if run.fault is not None else None,
+            "fault": for_child(run.fault) if run.fault is not None else None,
             "until": time.time() + run.deadline,
             "shuffle": run.shuffle,
-            "kept": str(runner.kept) if runner.kept is not None else None,
+            "kept": for_child(runner.kept) if runner.kept is not None else None,
         }
         own = {
             "COURSE_WITNESS": json.dumps(settings),

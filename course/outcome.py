@@ -122,6 +122,8 @@ class LabOutcome:
         head = f"Lab {self.lab} {self.passed}/{self.expected}"
         if self.status is Status.PASSED:
             return head
+        if self.status is Status.BROKEN:
+            return f"Lab {self.lab} BROKEN · {self.cause}"
         red = self.cause
         if self.first_red is not None and self.first_red.failure is not None:
             red = self.first_red.failure.briefly

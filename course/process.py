@@ -39,6 +39,16 @@ class Finished:
     seconds: float
 
 
+def for_child(text: str | Path) -> str:
+    """A path, or a text with paths, as a child of ours reads it, which is always in UTF-8 mode."""
+    return os.fsencode(text).decode("utf-8", "surrogateescape")
+
+
+def from_child(text: str) -> str:
+    """The same back."""
+    return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for a child that judges code: nothing in it can lead the child to other code."""
     kept = {

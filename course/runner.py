@@ -15,7 +15,14 @@ from typing import Protocol, Self, TypedDict
 
 from course.errors import EnvironmentFault
 from course.leftovers import temporary_folder
-from course.process import Finished, child_environment, kill_group, run_process, start_process
+from course.process import (
+    Finished,
+    child_environment,
+    for_child,
+    kill_group,
+    run_process,
+    start_process,
+)
 
 PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
 
@@ -112,14 +119,14 @@ class WarmRunner:
     ) -> Finished:
         out, err = self._folder / "out", self._folder / "err"
         request = {
-            "arguments": list(arguments),
-            "cwd": str(cwd),
-            "env": dict(env),
+            "arguments": [for_child(argument) for argument in arguments],
+            "cwd": for_child(cwd),
+            "env": {key: for_child(value) for key, value in env.items()},
             "deadline": deadline,
             "preload": self._preload,
-            "out": str(out),
-            "err": str(err),
-            "cache": str(self._folder / _digest(tests)),
+            "out": for_child(out),
+            "err": for_child(err),
+            "cache": for_child(self._folder / _digest(tests)),
         }
         answer = self._ask(request)
         return Finished(

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 _LOOK = 0.4
+_NO_NOTICES = (OSError, RuntimeError, UnicodeEncodeError)
+"""The last one for names that are no Unicode, which watchfiles can't be told."""
 
 
 def changes(
@@ -41,7 +43,7 @@ def _notices(folders: Sequence[Path], stop: threading.Event) -> Iterator[None]:
                 raise_interrupt=True,
             ):
                 yield
-        except (OSError, RuntimeError):
+        except _NO_NOTICES:
             time.sleep(_LOOK)
             yield
 
@@ -55,6 +57,6 @@ def notices_work(folder: Path) -> bool:
     try:
         for _ in watch(folder, stop_event=stop, rust_timeout=10, yield_on_timeout=True):
             break
-    except (OSError, RuntimeError):
+    except _NO_NOTICES:
         return False
     return True

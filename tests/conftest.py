@@ -32,7 +32,9 @@ DEADLINE = 120
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have Ctrl-C reach the children: a shell that starts the tests in the background has it ignored."""
-    config.addinivalue_line("markers", "own_runs: runs are made by the runner that the command itself chooses")
+    config.addinivalue_line(
+        "markers", "own_runs: runs are made by the runner that the command itself chooses"
+    )
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

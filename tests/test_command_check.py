@@ -307,3 +307,47 @@ def test_next_commands_fit_what_is_wrong(call: Program, practice: Path, done: Do
     assert " hint " not in call("check", cwd=practice).out
     (practice / INDEX).unlink()
     assert f"reset {INDEX.as_posix()}" in call("check", cwd=practice).out
+
+
+@pytest.mark.parametrize("mode", ["check", "watch"])
+def test_locale_that_is_not_utf_8_is_no_matter(
+    tiny_folder: Path, tiny_history: object, tmp_path: Path, program: Program, mode: str
+) -> None:
+    """A practice below a folder whose name the locale can't spell is judged all the same, cold and warm."""
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    course = [sys.executable, "-m", "course", "--course", str(tiny_folder)]
+    (tmp_path / "日本 ü").mkdir()
+    made = program([*course, "practice", "02", "mywork"], cwd=tmp_path / "日本 ü", env=ascii_only)
+    assert made.status == 0, made.err
+    practice = tmp_path / "日本 ü" / "mywork"
+    if mode == "check":
+        ran = program([*course, mode], cwd=practice, env=ascii_only)
+        assert (ran.status, "Lab 02.1 0/2 - first red: " in ran.out) == (1, True), ran.out + ran.err
+        return
+    with subprocess.Popen(
+        [*course, mode],
+        cwd=practice,
+        env={**os.environ, **ascii_only},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    ) as watch:
+        assert watch.stdout is not None
+        lines = [watch.stdout.readline() for _ in range(3)]
+        watch.kill()
+    assert lines[2].startswith(b"Lab 02.1 0/2 - first red: "), lines
+
+
+def test_git_that_does_not_work_is_told(
+    tiny_folder: Path, tiny_history: object, tmp_path: Path, program: Program
+) -> None:
+    """A git that starts and fails is the environment's fault: one sentence, status 3."""
+    broken = tmp_path / "bin" / "git"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho out of order >&2\nexit 7\n", "utf-8")
+    broken.chmod(0o755)
+    path = f"{broken.parent}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-m", "course", "--course", str(tiny_folder), "practice", "02", "w"]
+    ran = program(command, cwd=tmp_path, env={"PATH": path})
+    assert ran.status == 3
+    assert ran.told[0].startswith("course: git does not work here: "), ran.err
+    assert not (tmp_path / "w").exists()
