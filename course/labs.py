@@ -80,7 +80,7 @@ def _arguments(run: TestRun) -> list[str]:
     marks = ["-m", run.expression] if run.expression else []
     return [
         "-p", "no:cacheprovider", "-q", "--no-header",
-        "--tb=no", "-c", str(run.tree / "pyproject.toml"), f"--rootdir={run.tree}", *marks,
+        "--tb=no", "-c", str(run.tree / "pyproject.toml"), *marks,
         *(str(run.tree / file) for file in run.files),
     ]  # fmt: skip
 

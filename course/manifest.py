@@ -7,11 +7,11 @@ file, key and expectation in one sentence.
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
+import tomli
 
 from course.errors import CourseError
 
@@ -147,14 +147,14 @@ S = TypeVar("S", bound=msgspec.Struct)
 def read_manifest(path: Path, shape: type[S], name: str) -> S:
     """Read one TOML manifest; `name` is how messages call the file. Raises ManifestError."""
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
+        data = tomli.loads(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
     except FileNotFoundError:
         raise ManifestError(name, "", "the file is missing") from None
     except OSError as error:
         raise ManifestError(name, "", f"can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ManifestError(name, "", f"expected UTF-8 text, byte {error.start} is not") from error
-    except tomllib.TOMLDecodeError as error:
+    except tomli.TOMLDecodeError as error:
         raise ManifestError(name, "", f"expected TOML: {error}") from error
     return convert_manifest(data, shape, name)
 

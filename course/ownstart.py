@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from course.begin import Start
 from course.carry import Carried, prove
 from course.catalog import Chapter, Course
 from course.git import Git
 from course.leftovers import temporary_folder
-from course.practice import START_REF, Start
+from course.practice import START_REF
 from course.projects import project_files
 from course.trees import Tree, lab_tests, parent_tree, starter_tree, write_tree
 

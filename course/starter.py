@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from course.begin import start_commit
 from course.catalog import Chapter, Course
 from course.git import GitError
 from course.history import export_commit, open_history
 from course.leftovers import temporary_folder
-from course.practice import START_REF, Practice, start_commit
+from course.practice import START_REF, Practice
 from course.repository import Repository
 
 Files = dict[str, bytes | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -10,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,6 @@ from course.catalog import Course, load_course
 from course.cli import run as run_command
 from course.git import Git
 from course.history import History, open_history
-from course.process import Finished
-from course.runner import WarmRunner, can_fork
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 120
@@ -37,6 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not config.pluginmanager.has_plugin("warm-runs"):
+        found = importlib.util.spec_from_file_location("warm_runs", ROOT / "tests" / "warm_runs.py")
+        assert found is not None
+        assert found.loader is not None
+        plugin = importlib.util.module_from_spec(found)
+        found.loader.exec_module(plugin)
+        config.pluginmanager.register(plugin, "warm-runs")
 
 
 @dataclass(frozen=True)
@@ -73,42 +78,6 @@ def copy_tiny(folder: Path) -> Path:
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that all tests share, so that equal contents are built once."""
     return tmp_path_factory.mktemp("cache")
-
-
-class Lent(WarmRunner):
-    """One warm runner, lent to whoever wants a runner; it serves one at a time and is not closed by them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._one_at_a_time = threading.Lock()
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-    def run(self, *arguments: Any, **options: Any) -> Finished:
-        with self._one_at_a_time:
-            return super().run(*arguments, **options)
-
-
-@pytest.fixture(scope="session")
-def lent() -> Iterator[Lent]:
-    """The warm runner that most tests share."""
-    runner = Lent()
-    yield runner
-    runner.close()
-
-
-@pytest.fixture(autouse=True)
-def runs_are_warm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have runs in this process made by one warm runner, as far as a test is not about runners (`own_runs`).
-
-    That cold and warm runs have the same verdicts is tested where it is the question; here it saves minutes.
-    """
-    if can_fork() and request.node.get_closest_marker("own_runs") is None:
-        runner = request.getfixturevalue("lent")
-        monkeypatch.setattr("course.labs.ColdRunner", lambda: runner)
-        for place in ("course.drill.series", "course.commands.transfer"):
-            monkeypatch.setattr(f"{place}.open_runner", lambda: runner)
 
 
 @pytest.fixture(autouse=True)

@@ -351,3 +351,14 @@ def test_git_that_does_not_work_is_told(
     assert ran.status == 3
     assert ran.told[0].startswith("course: git does not work here: "), ran.err
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize("name", ["$HOME", "~", "100%", "a;b", "it's"])
+def test_any_name_of_a_practice_is_checked(
+    call: Program, tiny_folder: Path, tiny_history: object, tmp_path: Path, name: str
+) -> None:
+    """Signs that a shell or a tool would expand in a path are left as they are."""
+    assert call("--course", tiny_folder, "practice", "02", f"./{name}", cwd=tmp_path).status == 0
+    ran = call("check", cwd=tmp_path / name)
+    assert (ran.status, ran.err) == (1, "")
+    assert "Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现" in ran.out

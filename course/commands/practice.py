@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from course.begin import Start, demand_beginning, make_practice
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
 from course.errors import InputError
 from course.git import Git
 from course.history import open_history, parent_commit
 from course.placement import Destination, check_destination
-from course.practice import START_REF, Start, demand_beginning, find_practice, make_practice
+from course.practice import START_REF, find_practice
 from course.request import Request, command_line, from_here
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from course.begin import export_start
 from course.build import BuildFailed, build
 from course.catalog import Chapter, Course
 from course.evidence import Evidence
@@ -22,7 +23,7 @@ from course.labs import count_lab, lab_run, run_tests, teaching_modules
 from course.leftovers import temporary_folder
 from course.manifest import AcceptanceLine
 from course.outcome import LabOutcome, Status
-from course.practice import Practice, export_start
+from course.practice import Practice
 
 _DEADLINE = 300.0
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from course.begin import Start, make_practice
 from course.catalog import Chapter, Course
 from course.errors import CourseError
 from course.history import History, export_commit, open_history
@@ -15,7 +16,6 @@ from course.judge import TestRun
 from course.labs import run_tests, teaching_modules
 from course.outcome import RunOutcome, Status
 from course.placement import Destination
-from course.practice import Start, make_practice
 from course.projects import project_files
 from course.trees import lab_tests, practice_tree, solution_tree, write_tree
 from course.verify.claim import ClaimBroken
