@@ -35,13 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not config.pluginmanager.has_plugin("warm-runs"):
-        found = importlib.util.spec_from_file_location("warm_runs", ROOT / "tests" / "warm_runs.py")
-        assert found is not None
-        assert found.loader is not None
-        plugin = importlib.util.module_from_spec(found)
-        found.loader.exec_module(plugin)
-        config.pluginmanager.register(plugin, "warm-runs")
+    found: Any = importlib.util.spec_from_file_location("warm_runs", ROOT / "tests" / "warm_runs.py")
+    plugin = importlib.util.module_from_spec(found)
+    found.loader.exec_module(plugin)
+    config.pluginmanager.register(plugin, "warm-runs")
 
 
 @dataclass(frozen=True)
