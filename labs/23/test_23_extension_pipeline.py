@@ -76,7 +76,7 @@ async def load_inline(*factories: Callable[[Any], Any], runtime: Any = None) -> 
 
 def under(root: Path, paths: list[str]) -> list[str]:
     """Paths as they read below a root."""
-    return [Path(path).relative_to(root).as_posix() for path in paths]
+    return [Path(os.path.relpath(path, root)).as_posix() for path in paths]
 
 
 def manifest(folder: Path, *entries: object) -> None:
