@@ -331,7 +331,7 @@ async def test_inline_factories_and_entry_points_join_the_files(
     inline = [ledger.append, loader.InlineExtension(ledger.append, "named"), ledger.append]
     paths = [*resolved.paths, "link.py"]
     result = await within(loader.load_extensions(paths, cwd=tmp_path, inline=inline))
-    monkeypatch.delitem(sys.modules, "installed23")
+    sys.modules.pop("installed23", None)
     assert (result.errors, ledger[0], len(ledger)) == ([], "imported", 5)
     labels = ["<entry-point:offer>", "link.py", "<inline:1>", "<inline:named>", "<inline:3>"]
     assert [each.path for each in result.extensions] == labels

@@ -105,7 +105,7 @@ async def test_nothing_of_a_project_is_touched_before_trust(
     write(site / "offered23b.dist-info/METADATA", "Metadata-Version: 2.1\nName: offered23b\nVersion: 1\n")
     write(site / "offered23b.dist-info/entry_points.txt", "[pi.extensions]\nof = offered23b\n")
     monkeypatch.syspath_prepend(str(site))
-    monkeypatch.delitem(sys.modules, "offered23b", raising=False)
+    sys.modules.pop("offered23b", None)
     looked: list[str] = []
     spy = SimpleNamespace(find_spec=lambda name, *rest: looked.append(name))
     monkeypatch.setattr(sys, "meta_path", [spy, *sys.meta_path])
