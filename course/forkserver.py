@@ -1,28 +1,52 @@
 """The warm runner's server: one thread, pytest and its plugins loaded, a forked child for each run.
 
-Its arguments are the plugins, by module; it imports nothing of the engine. It reads one JSON request a line
-on standard input (arguments, cwd, env, out, err, deadline, preload, cache), answers each with one JSON line
-(status, timed_out, seconds) and ends with its input. Decision: a process of its own, because a fork is only
-safe where nothing started a thread.
+Its arguments are the plugins, by module; it imports nothing of the engine but course.pytestrun. It reads one
+JSON request a line on standard input (arguments, cwd, env, out, err, deadline, preload, cache), answers each
+with one JSON line (status, timed_out, seconds) and ends with its input. Decision: a process of its own,
+because a fork is only safe where nothing started a thread.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
 import select
 import signal
 import sys
-import threading
+import tempfile
 import time
-import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
+from course.pytestrun import run_pytest
+
 _POLL = 0.002
+_REHEARSAL = {
+    "pyproject.toml": """
+[tool.pytest.ini_options]
+asyncio_mode = "auto"
+asyncio_default_fixture_loop_scope = "function"
+markers = ["rehearsal"]
+""",
+    "test_rehearsal.py": """
+import asyncio
+import pytest
+
+@pytest.mark.rehearsal
+@pytest.mark.parametrize("number", [1, 2])
+def test_plain(number, tmp_path):
+    with pytest.raises(ValueError, match="no"):
+        raise ValueError("no")
+    assert [number] == [1], "red the second time"
+
+async def test_asynchronous():
+    await asyncio.sleep(0)
+""",
+}
 
 
 def preload(names: list[str]) -> None:
@@ -37,10 +61,31 @@ def preload(names: list[str]) -> None:
         gc.freeze()
 
 
+def rehearse(plugins: list[str]) -> None:
+    """Run pytest once here, on tests of no matter: what a first run fetches and compiles, later ones have."""
+    import pytest
+
+    path, modules = sys.path[:], set(sys.modules)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        for name, text in _REHEARSAL.items():
+            Path(folder, name).write_text(text, "utf-8")
+        arguments = ["-q", "--tb=no", "-p", "no:cacheprovider", "-c", f"{folder}/pyproject.toml"]
+        objects = [importlib.import_module(name) for name in plugins]
+        pytest.main([*arguments, f"--basetemp={folder}/tmp", folder], plugins=objects)
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.startswith("test_rehearsal"):
+            del sys.modules[name]
+    gc.collect()
+    gc.freeze()
+
+
 def serve() -> None:
     """Answer requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     preload(["pytest", *sys.argv[1:]])
+    rehearse(sys.argv[1:])
     print(json.dumps({"ready": os.getpid()}), file=answers, flush=True)
     for line in iter(sys.stdin.buffer.readline, b""):
         request = json.loads(line)
@@ -99,36 +144,7 @@ def _run_child(request: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.pycache_prefix = request["cache"]
-    sys.dont_write_bytecode = False
-    status = 70
-    try:
-        import pytest
-
-        # As objects: named by -p they would warn that they were imported before.
-        plugins = [importlib.import_module(name) for name in sys.argv[1:]]
-        sys.argv = ["pytest", *request["arguments"]]
-        status = int(pytest.main(request["arguments"], plugins=plugins))
-    except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int) else 1
-    except BaseException:  # noqa: BLE001 - the engine reads why the run ended
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(BaseException):
-            _wait_for_leftovers()
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
-
-
-def _wait_for_leftovers() -> None:
-    """Do what an interpreter does at its end: wait for threads, call what was registered for the exit.
-
-    Both are CPython's own; without them a thread that never ends would pass here and hang plain pytest.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
+    run_pytest(sys.argv[1:], request["arguments"], request["cache"])
 
 
 if __name__ == "__main__":

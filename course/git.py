@@ -87,9 +87,7 @@ def _command() -> Command:
         from git import Git as Command
     except ImportError as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
-        raise EnvironmentFault(
-            f"git does not work here: {reason}.", "Mend or install git; `git version` shows whether it works."
-        ) from error
+        raise EnvironmentFault(f"git does not work here: {reason}.", "Install git 2.29 or newer.") from error
 
     return Command()
 

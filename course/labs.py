@@ -67,13 +67,20 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             cwd=folder if run.elsewhere else run.tree,
             env=child_environment(own),
             deadline=run.deadline,
-            tests=[run.tree / file for file in run.files],
+            tests=_test_files(run),
         )
         events = _read_events(report)
         runner.learn([name for event in events if event["event"] == "end" for name in event["libraries"]])
         stack = report.with_suffix(".stack")
         stack_text = stack.read_text("utf-8", "replace") if stack.is_file() else ""
     return judge(run, finished, events, stack_text)
+
+
+def _test_files(run: TestRun) -> list[Path]:
+    """What of the tests the run may import: its files, and every Python file beside them."""
+    files = [run.tree / file for file in run.files]
+    beside = {other for file in files for other in file.parent.glob("*.py") if other.is_file()}
+    return [*files, *sorted(beside)]
 
 
 def _arguments(run: TestRun) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,19 +74,22 @@ def run_process(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begun = time.monotonic()
         process = _start(arguments, cwd, env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        timed_out = False
+        # Not wait(timeout), which looks only every 50 ms.
+        alarm = threading.Timer(deadline, _signal_group, [process])
+        alarm.daemon = True
+        alarm.start()
         try:
-            process.wait(timeout=deadline)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            process.wait()
         finally:
+            alarm.cancel()
             kill_group(process)
+        seconds = time.monotonic() - begun
         return Finished(
             status=process.returncode,
             stdout=_text(out),
             stderr=_text(err),
-            timed_out=timed_out,
-            seconds=time.monotonic() - begun,
+            timed_out=seconds >= deadline,
+            seconds=seconds,
         )
 
 

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
+import shutil
 import subprocess  # noqa: TID251 - only for its types; processes are started by course.process
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +16,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypedDict
 
 from course.errors import EnvironmentFault
+from course.history import cache_folder
 from course.leftovers import temporary_folder
 from course.process import (
     Finished,
@@ -25,6 +28,10 @@ from course.process import (
 )
 
 PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
+
+
+BYTECODE = "bytecode"
+_MOST = 16
 
 
 class _Answer(TypedDict):
@@ -71,8 +78,11 @@ class ColdRunner:
         deadline: float,
         tests: Sequence[Path] = (),
     ) -> Finished:
-        named = [part for plugin in PLUGINS for part in ("-p", plugin)]
-        command = [sys.executable, "-P", "-m", "pytest", *named, *arguments]
+        request = {
+            "arguments": [for_child(argument) for argument in arguments],
+            "cache": _bytecode_folder(tests),
+        }
+        command = [sys.executable, "-P", "-m", "course.pytestrun", *PLUGINS, json.dumps(request)]
         return run_process(command, cwd=cwd, env=env, deadline=deadline)
 
     def learn(self, modules: Sequence[str]) -> None:
@@ -126,7 +136,7 @@ class WarmRunner:
             "preload": self._preload,
             "out": for_child(out),
             "err": for_child(err),
-            "cache": for_child(self._folder / _digest(tests)),
+            "cache": for_child(self._folder / (_digest(tests) or secrets.token_hex(8))),
         }
         answer = self._ask(request)
         return Finished(
@@ -186,8 +196,34 @@ def open_runner() -> WarmRunner | None:
 
 
 def _digest(files: Sequence[Path]) -> str:
-    """A name for the bytecode of these test files, by their text: time stamps are too coarse."""
-    digest = hashlib.sha256()
+    """A name for the bytecode of these test files, by their text, as time stamps are too coarse.
+
+    Empty where they are not all files.
+    """
+    digest = hashlib.sha256(f"{sys.executable} {sys.version}".encode())
     for file in files:
-        digest.update(file.read_bytes() if file.is_file() else b"")
-    return digest.hexdigest()[:16]
+        if not file.is_file():
+            return ""
+        data = file.read_bytes()
+        digest.update(f"{len(data)} ".encode() + data)
+    return digest.hexdigest()[:16] if files else ""
+
+
+def _bytecode_folder(tests: Sequence[Path]) -> str | None:
+    """Where bytecode of these tests is kept between commands, in the user's cache; None for nowhere.
+
+    The folders not used for longest go, so that there are never many.
+    """
+    digest = _digest(tests)
+    if not digest:
+        return None
+    try:
+        folder = cache_folder() / BYTECODE / digest
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        others = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in others[:-_MOST]:
+            shutil.rmtree(old, ignore_errors=True)
+    except (OSError, EnvironmentFault):
+        return None
+    return for_child(folder)

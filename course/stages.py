@@ -81,10 +81,8 @@ class _Stage:
     """The choice of units for one file at one lab."""
 
     def __init__(self, forms: FileForms, chapter: Chapter, index: int) -> None:
-        sources = [forms.starter, forms.target, *forms.between.values()]
-        opened = {
-            name for name in classes_of(forms.target) if sum(name in classes_of(s) for s in sources) > 1
-        }
+        others = [classes_of(source) for source in (forms.starter, *forms.between.values())]
+        opened = {name for name in classes_of(forms.target) if any(name in classes for classes in others)}
         self._target = split_units(forms.target, opened)
         self._starter = {unit.key: unit for unit in split_units(forms.starter, opened)}
         self._between = {

@@ -11,7 +11,10 @@ import copy
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
+# A chapter derives a stage for each of its labs from the same few files.
+_KEPT = 128
 # Lines as Python counts them; str.splitlines would also cut at form feeds and Unicode's separators.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -35,6 +38,7 @@ class Unit:
         return isinstance(self.node, ast.Import | ast.ImportFrom)
 
 
+@lru_cache(_KEPT)
 def classes_of(source: str) -> frozenset[str]:
     """The names of a file's top-level classes."""
     return frozenset(node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
@@ -42,10 +46,14 @@ def classes_of(source: str) -> frozenset[str]:
 
 def split_units(source: str, opened: Iterable[str] = ()) -> list[Unit]:
     """Split a file into units; the classes named in `opened` are split into head and members."""
+    return list(_split(source, frozenset(opened)))
+
+
+@lru_cache(_KEPT)
+def _split(source: str, opened: frozenset[str]) -> tuple[Unit, ...]:
     lines = _LINE.findall(source)
     units: list[Unit] = []
     end = 0
-    opened = frozenset(opened)
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name in opened:
             members, end = _split_class(node, lines, end)
@@ -56,7 +64,7 @@ def split_units(source: str, opened: Iterable[str] = ()) -> list[Unit]:
             end = last
     if end < len(lines):
         units.append(_unit("(end of file)", lines[end:], None))
-    return _distinct(units)
+    return tuple(_distinct(units))
 
 
 def _split_class(node: ast.ClassDef, lines: list[str], end: int) -> tuple[list[Unit], int]:

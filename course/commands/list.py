@@ -8,7 +8,6 @@ import click
 
 from course.catalog import Chapter, pick
 from course.commands.options import json_option, pass_request
-from course.evidence import Evidence, teaching_hash
 from course.request import Request, free_place
 
 
@@ -47,6 +46,9 @@ def _progress(request: Request) -> dict[str, Progress]:
     practice = request.practice
     if practice is None:
         return {}
+    # Only here, because it brings modules that a plain list does without.
+    from course.evidence import Evidence, teaching_hash
+
     chapter = request.course.chapter(practice.chapter)
     now = teaching_hash(practice.root, chapter.manifest.teaching_files)
     return {

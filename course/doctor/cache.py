@@ -14,6 +14,7 @@ from course.doctor.finding import Finding, bad, ok
 from course.errors import EnvironmentFault
 from course.history import cache_folder
 from course.request import command_line
+from course.runner import BYTECODE
 
 _OWN = re.compile(r"[0-9a-f]{32}|\.course-partial-history-.*")
 
@@ -49,6 +50,7 @@ def clean_cache() -> str:
                 f"{entry} can't be removed: {error.strerror}.", "Remove it by hand."
             ) from error
     folder = cache_folder()
+    shutil.rmtree(folder / BYTECODE, ignore_errors=True)
     for empty in (folder / "history", folder):
         with contextlib.suppress(OSError):
             empty.rmdir()
