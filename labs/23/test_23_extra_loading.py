@@ -1,6 +1,7 @@
 """Chapter 23, beyond the labs: paths, modules and factories that are odd, broken or ill-meant."""
 
 import asyncio
+import errno
 import os
 import py_compile
 import sys
@@ -19,7 +20,7 @@ from pi_course.schema import ToolContext, ToolDefinition
 pytestmark = pytest.mark.extra23
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="pipes, permissions and signals of POSIX")
-NO_ROOT = pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
+CLOSED: set[str] = set()
 SETUP = "def setup(api):\n    pass\n"
 
 
@@ -142,9 +143,34 @@ def test_pipes_are_neither_extensions_nor_manifests(tmp_path: Path) -> None:
     assert packages.discover_extensions_in_dir(tmp_path) == [str(tmp_path / "one.py")]
 
 
+def refused(look: Any) -> Any:
+    """The same function, refused below what is in CLOSED."""
+
+    def looked(path: Any, *more: Any, **options: Any) -> Any:
+        if not isinstance(path, int) and os.path.dirname(os.fsdecode(path)) in CLOSED:  # noqa: PTH120
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return look(path, *more, **options)
+
+    return looked
+
+
+def refuse_closed(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse what is in CLOSED, as permissions do for everybody but root."""
+    if CLOSED and event in ("open", "os.scandir", "os.listdir") and not isinstance(arguments[0], int):
+        path = os.fsdecode(arguments[0] or ".")
+        if path in CLOSED:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+
+@pytest.fixture(scope="module")
+def even_for_root() -> None:
+    """Have CLOSED heeded; the hook stays as long as the process, idle while CLOSED is empty."""
+    sys.addaudithook(refuse_closed)
+
+
 @POSIX
-@NO_ROOT
-def test_what_may_not_be_read_is_empty(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("even_for_root")
+def test_what_may_not_be_read_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder, a manifest and an ignore file without permission end nobody else's discovery."""
     write(tmp_path / "agent" / "extensions" / "closed" / "index.py")
     write(tmp_path / "agent" / "extensions" / "open.py")
@@ -152,10 +178,14 @@ def test_what_may_not_be_read_is_empty(tmp_path: Path) -> None:
     closed = [tmp_path / "agent" / "extensions" / name for name in ("closed", ".gitignore")]
     for path in closed:
         path.chmod(0)
+        CLOSED.add(str(path))
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(os, name, refused(getattr(os, name)))
     try:
         assert states(resolve(tmp_path)) == [("open.py", True)]
         assert packages.collect_auto_extensions(closed[0]) == []
     finally:
+        CLOSED.clear()
         for path in closed:
             path.chmod(0o700)
 
