@@ -14,13 +14,13 @@ def inject(module: ModuleType) -> None:
     original = module.resolve_extensions
 
     def judged(each: Any, patterns: list[str]) -> Any:
-        enabled = True
+        on = True
         for pattern in patterns:
             same = os.path.realpath(pattern[1:]) == os.path.realpath(each.path)
             names = (each.path, os.path.basename(each.path))  # noqa: PTH119 - paths are strings here
             if any(fnmatch(name, pattern[1:]) for name in names) if pattern[0] == "!" else same:
-                enabled = pattern[0] == "+"
-        return replace(each, enabled=enabled)
+                on = pattern[0] == "+"
+        return replace(each, enabled=on)
 
     def resolve_extensions(*, project: Any, user: Any, **options: Any) -> Any:
         resolved = original(project=project, user=user, **options)
