@@ -2,7 +2,7 @@
 
 `python tools/bench.py` makes a fresh environment, installs the project as a user does, and measures there.
 Its status is 1 where a bound is missed. Groups by name: start, practice, check, drill, mutants, library,
-resources, composition; and `gate`, only run by name, without a bound: the seconds of each claim and chapter.
+resources, composition, extensions; and `gate`, only run by name and without a bound: each claim's seconds.
 """
 
 from __future__ import annotations
@@ -258,6 +258,7 @@ GROUPS: dict[str, Callable[[Place], Iterator[Measure]]] = {
     "library": _library("library", "11"),
     "resources": _library("resources", "12"),
     "composition": _library("composition", "13"),
+    "extensions": _library("extensions", "23"),
 }
 ASKED_FOR = {"gate": gate}
 

@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import mutation
@@ -17,9 +18,28 @@ from course.catalog import find_course
 from course.drill.faults import chapter_faults
 from course.judge import TestRun
 from course.labs import lab_run, run_tests
-from course.runner import ColdRunner, Runner, WarmRunner
+from course.process import Finished, run_process
+from course.runner import PLUGINS, ColdRunner, Runner, WarmRunner
 
 TIMES = 9
+
+
+class FreshPytest(ColdRunner):
+    """A fresh pytest process with the same named plugins, as a person would start it."""
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        deadline: float,
+        tests: Sequence[Path] = (),
+    ) -> Finished:
+        named = [part for plugin in PLUGINS for part in ("-p", plugin)]
+        kept = {key: value for key, value in env.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        command = [sys.executable, "-P", "-m", "pytest", *named, *arguments]
+        return run_process(command, cwd=cwd, env=kept, deadline=deadline)
 
 
 def watch(tree: Path) -> list[float]:
@@ -41,7 +61,7 @@ def watch(tree: Path) -> list[float]:
 
 
 def drill(tree: Path) -> list[float]:
-    """Warm by cold for a portable fault of each lab, the tests' own call time taken off both."""
+    """Warm by fresh for a portable fault of each lab, the tests' own call time taken off both."""
     course = find_course(tree)
     chapter = course.chapter("12")
     faults = {f.entry.lab: f for f in chapter_faults(chapter) if f.portable is not None and not f.entry.waits}
@@ -51,7 +71,8 @@ def drill(tree: Path) -> list[float]:
             labs = chapter.manifest.lab
             run = lab_run(course, chapter, tree, labs, fault=fault.portable if fault is not None else None)
             seconds(run, warm)
-            pairs = [(seconds(run, warm), seconds(run, ColdRunner())) for _ in range(3)]
+            seconds(run, FreshPytest())
+            pairs = [(seconds(run, warm), seconds(run, FreshPytest())) for _ in range(3)]
             found += [ours / theirs for ours, theirs in pairs]
     return found
 
