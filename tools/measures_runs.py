@@ -36,6 +36,7 @@ class FreshPytest(ColdRunner):
         deadline: float,
         tests: Sequence[Path] = (),
     ) -> Finished:
+        """Run pytest to its end or its deadline (seconds)."""
         named = [part for plugin in PLUGINS for part in ("-p", plugin)]
         kept = {key: value for key, value in env.items() if key != "PYTHONDONTWRITEBYTECODE"}
         command = [sys.executable, "-P", "-m", "pytest", *named, *arguments]

@@ -17,6 +17,7 @@ from course.drill.faults import Fault, Form, apply_patch
 from course.errors import CourseError
 from course.judge import DEADLINE
 from course.labs import count_lab, lab_run, run_tests
+from course.manifest import LabEntry
 from course.outcome import RunOutcome, Status, TestOutcome
 from course.runner import Runner
 
@@ -61,11 +62,11 @@ class DrillResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The run without a fault: which labs are solved, the tests of these, and how long it took."""
+    """The run without a fault: which labs are solved, each one's tests, and how long it took."""
 
     solved: frozenset[str]
     reds: Mapping[str, str]
-    tests: frozenset[str]
+    tests: Mapping[str, frozenset[str]]
     seconds: float
 
 
@@ -85,7 +86,8 @@ class Subject:
 class Drill:
     """Drills of one chapter on one subject, whose tree is left alone.
 
-    Patches are applied to a copy in `copies`, always under the same path: kept bytecode holds for it.
+    Patches are applied to a copy in `copies`, always under the same path: kept bytecode holds for it. With
+    `narrow` a fault is put before its own lab's tests alone, not before those of every solved lab.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Drill:
         self.subject = subject
         self._runner = runner
         self._copy = copies / "tree"
+        self.narrow = False
 
     def baseline(self) -> Baseline:
         """Run every counted test without a fault. Raises BaselineError where the run itself is broken."""
@@ -105,11 +108,10 @@ class Drill:
             raise BaselineError(f"The tests can't be run on {self.subject.name}: {run.cause}.")
         outcomes = [count_lab(lab, run) for lab in labs]
         solved = frozenset(outcome.lab for outcome in outcomes if outcome.status is Status.PASSED)
-        markers = {lab.marker for lab in labs if lab.id in solved}
         return Baseline(
             solved=solved,
             reds={outcome.lab: outcome.line for outcome in outcomes if outcome.lab not in solved},
-            tests=frozenset(test.name for test in run.tests if test.markers & markers),
+            tests={lab.id: frozenset(test.name for test in run.of_marker(lab.marker)) for lab in labs},
             seconds=run.seconds,
         )
 
@@ -130,16 +132,23 @@ class Drill:
         return self._judge(fault, form, baseline, self._run(fault, self._copy, None, baseline))
 
     def _run(self, fault: Fault, tree: Path, portable: Path | None, baseline: Baseline) -> RunOutcome:
-        labs = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
         deadline = max(1.0, 10 * baseline.seconds)
         if fault.entry.waits:
             deadline = max(deadline, _WAITING)
-        run = lab_run(self.course, self.chapter, tree, labs, fault=portable, deadline=min(deadline, DEADLINE))
-        return run_tests(run, self._runner)
+        deadline, labs = min(deadline, DEADLINE), self._labs(fault, baseline)
+        return run_tests(
+            lab_run(self.course, self.chapter, tree, labs, fault=portable, deadline=deadline), self._runner
+        )
+
+    def _labs(self, fault: Fault, baseline: Baseline) -> list[LabEntry]:
+        """The labs whose tests a fault is put before."""
+        solved = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
+        return [fault.lab] if self.narrow else solved
 
     def _judge(self, fault: Fault, form: Form, baseline: Baseline, run: RunOutcome) -> DrillResult:
         cells = {test.name: _cell(test, fault) for test in run.tests}
-        verdict, remark = _verdict(fault, baseline, run, cells)
+        asked = frozenset[str]().union(*(baseline.tests[lab.id] for lab in self._labs(fault, baseline)))
+        verdict, remark = _verdict(fault, asked, run, cells)
         lab_tests = frozenset(test.name for test in run.of_marker(fault.lab.marker))
         return self._result(
             fault, form, verdict, remark, cells=cells, lab_tests=lab_tests, seconds=run.seconds
@@ -169,7 +178,7 @@ def _cell(test: TestOutcome, fault: Fault) -> str:
 
 
 def _verdict(
-    fault: Fault, baseline: Baseline, run: RunOutcome, cells: Mapping[str, str]
+    fault: Fault, asked: frozenset[str], run: RunOutcome, cells: Mapping[str, str]
 ) -> tuple[Verdict, str]:
     if run.status is Status.BROKEN:
         return Verdict.BROKEN, run.cause
@@ -177,7 +186,7 @@ def _verdict(
         return Verdict.TIMED_OUT, run.cause
     if run.cause:
         return Verdict.BROKEN, run.cause
-    missing = baseline.tests - cells.keys()
+    missing = asked - cells.keys()
     if missing:
         return Verdict.BROKEN, f"{len(missing)} tests were not collected, {min(missing)} among them"
     named = fault.entry.tests

@@ -33,20 +33,25 @@ def reference_subject(history: History, chapter: Chapter) -> Iterator[Subject]:
 class Series:
     """The drills of one chapter on one subject; a context manager, as it keeps warm runners."""
 
-    def __init__(self, course: Course, chapter: Chapter, subject: Subject, workers: int) -> None:
+    def __init__(
+        self, course: Course, chapter: Chapter, subject: Subject, workers: int, *, narrow: bool = False
+    ) -> None:
         self.course = course
         self.chapter = chapter
         self.subject = subject
         self._stack = contextlib.ExitStack()
         self._free: queue.SimpleQueue[Drill] = queue.SimpleQueue()
         self._workers = workers
+        self._narrow = narrow
 
     def __enter__(self) -> Series:
         for _ in range(self._workers):
             warm = open_runner()
             runner: Runner = self._stack.enter_context(warm) if warm is not None else ColdRunner()
             copies = self._stack.enter_context(temporary_folder("drill"))
-            self._free.put(Drill(self.course, self.chapter, self.subject, runner, copies))
+            drill = Drill(self.course, self.chapter, self.subject, runner, copies)
+            drill.narrow = self._narrow
+            self._free.put(drill)
         return self
 
     def __exit__(self, *error: object) -> None:

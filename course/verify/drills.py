@@ -67,7 +67,10 @@ def _results(bench: Workbench, chapter: Chapter) -> list[DrillResult]:
 def _drill(bench: Workbench, chapter: Chapter, subject: Subject) -> list[DrillResult]:
     faults = [(f, form) for f in chapter_faults(chapter) for form in f.forms if form in subject.forms]
     workers = workers_for(len(faults))
-    with Series(bench.course, chapter, subject, workers) as series, ThreadPoolExecutor(workers) as pool:
+    with (
+        Series(bench.course, chapter, subject, workers, narrow=True) as series,
+        ThreadPoolExecutor(workers) as pool,
+    ):
         return list(series.run(faults, series.baseline(), pool))
 
 

@@ -14,9 +14,7 @@ _numbers = itertools.count()
 
 
 def _import_plainly(path: str) -> ModuleType:
-    spec = spec_from_file_location(f"plain_{next(_numbers)}", path)
-    assert spec is not None
-    assert spec.loader is not None
+    spec: Any = spec_from_file_location(f"plain_{next(_numbers)}", path)
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(Path(path).parent))

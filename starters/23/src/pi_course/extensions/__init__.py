@@ -1,1 +1,1 @@
-"""The production loading pipeline, from a path to a tool call that an extension blocks. (Chapter 23)"""
+"""The production loading pipeline: seven modules, each importing only from those before it. (Chapter 23)"""
