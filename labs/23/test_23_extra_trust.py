@@ -107,7 +107,12 @@ async def test_nothing_of_a_project_is_touched_before_trust(
     monkeypatch.syspath_prepend(str(site))
     sys.modules.pop("offered23b", None)
     looked: list[str] = []
-    spy = SimpleNamespace(find_spec=lambda name, *rest: looked.append(name))
+
+    def find_spec(name: str, *rest: Any) -> None:
+        if name.partition(".")[0] not in sys.stdlib_module_names:
+            looked.append(name)
+
+    spy = SimpleNamespace(find_spec=find_spec)
     monkeypatch.setattr(sys, "meta_path", [spy, *sys.meta_path])
     settings = packages.ExtensionSettings([], [str(project / "pack")])
     shelf = resources(root, project=settings)
