@@ -55,7 +55,7 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             "fault": for_child(run.fault) if run.fault is not None else None,
             "until": time.time() + run.deadline,
             "shuffle": run.shuffle,
-            "kept": for_child(runner.kept) if runner.kept is not None else None,
+            "kept": for_child(kept) if (kept := runner.kept(_test_files(run))) is not None else None,
         }
         own = {
             "COURSE_WITNESS": json.dumps(settings),

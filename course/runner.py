@@ -31,7 +31,7 @@ PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin"
 
 
 BYTECODE = "bytecode"
-_MOST = 16
+_MOST, _MOST_KEPT = 16, 400
 
 
 class _Answer(TypedDict):
@@ -41,13 +41,10 @@ class _Answer(TypedDict):
 
 
 class Runner(Protocol):
-    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files.
+    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files."""
 
-    `kept` is a folder for bytecode of the code under test, None where there is none.
-    """
-
-    @property
-    def kept(self) -> Path | None: ...
+    def kept(self, tests: Sequence[Path]) -> Path | None:
+        """The folder for bytecode of the code under test, None where there is none."""
 
     def run(
         self,
@@ -67,7 +64,9 @@ class Runner(Protocol):
 class ColdRunner:
     """A fresh interpreter for each run."""
 
-    kept = None
+    def kept(self, tests: Sequence[Path]) -> Path | None:
+        folder = _bytecode_folder(tests)
+        return folder / "kept" if folder is not None else None
 
     def run(
         self,
@@ -80,7 +79,7 @@ class ColdRunner:
     ) -> Finished:
         request = {
             "arguments": [for_child(argument) for argument in arguments],
-            "cache": _bytecode_folder(tests),
+            "cache": for_child(folder) if (folder := _bytecode_folder(tests)) is not None else None,
         }
         command = [sys.executable, "-P", "-m", "course.pytestrun", *PLUGINS, json.dumps(request)]
         return run_process(command, cwd=cwd, env=env, deadline=deadline)
@@ -95,8 +94,7 @@ class WarmRunner:
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._folder = self._stack.enter_context(temporary_folder("warm"))
-        self.kept = self._folder / "kept"
-        self.kept.mkdir()
+        (self._folder / "kept").mkdir()
         self._server: subprocess.Popen[bytes] | None = None
         self._preload: list[str] = []
 
@@ -114,6 +112,9 @@ class WarmRunner:
             kill_group(self._server)
             self._server = None
         self._stack.close()
+
+    def kept(self, tests: Sequence[Path]) -> Path | None:
+        return self._folder / "kept"
 
     def learn(self, modules: Sequence[str]) -> None:
         self._preload = sorted({*self._preload, *modules})
@@ -209,21 +210,29 @@ def _digest(files: Sequence[Path]) -> str:
     return digest.hexdigest()[:16] if files else ""
 
 
-def _bytecode_folder(tests: Sequence[Path]) -> str | None:
-    """Where bytecode of these tests is kept between commands, in the user's cache; None for nowhere.
+def _bytecode_folder(tests: Sequence[Path]) -> Path | None:
+    """Where bytecode of these tests, and of code under them, is kept between commands; None for nowhere.
 
-    The folders not used for longest go, so that there are never many.
+    In the user's cache. What was not used for longest goes, so that there is never much.
     """
     digest = _digest(tests)
     if not digest:
         return None
     try:
         folder = cache_folder() / BYTECODE / digest
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kept").mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        others = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in others[:-_MOST]:
+        for old in _all_but_newest(folder.parent, _MOST):
             shutil.rmtree(old, ignore_errors=True)
+        for old in _all_but_newest(folder / "kept", _MOST_KEPT):
+            old.unlink(missing_ok=True)
     except (OSError, EnvironmentFault):
         return None
-    return for_child(folder)
+    return folder
+
+
+def _all_but_newest(folder: Path, most: int) -> list[Path]:
+    found = list(folder.iterdir())
+    if len(found) <= most:
+        return []
+    return sorted(found, key=lambda path: path.stat().st_mtime)[:-most]
