@@ -11,7 +11,7 @@ def inject(module: ModuleType) -> None:
     original = module.resolve_trust
 
     async def resolve_trust(*, cwd: Any, store: Any, **options: Any) -> Any:
-        known = store.get(cwd)
-        return known if known is not None else await original(cwd=cwd, store=store, **options)
+        kept = store.get(cwd)
+        return kept if kept is not None else await original(cwd=cwd, store=store, **options)
 
     module.resolve_trust = resolve_trust
