@@ -40,6 +40,13 @@ def test_labs_run_here_against_any_tree(
     assert ran.out.splitlines()[-len(closing) :] == closing
 
 
+def test_names_of_lab_tests_are_the_same_in_every_process(tests_in: Program) -> None:
+    """No parameter's name holds an address: workers, and reruns by name, have to mean the same test."""
+    ran = tests_in(ROOT, "-q", "--collect-only", "-p", "no:cacheprovider", "labs")
+    assert ran.status == 0, ran.out + ran.err
+    assert re.findall(r".* at 0x[0-9a-f]+.*", ran.out) == []
+
+
 def test_tree_without_a_chapter_is_wrong_use(tests_in: Program) -> None:
     """A starter belongs to one chapter: which one has to be said."""
     ran = tests_in(ROOT, "-q", "--tree", "starter", "labs")

@@ -216,7 +216,7 @@ async def test_arguments_that_are_no_json_any_more_block() -> None:
         {"is_error": "no"},
         {"is_error": False, "tool_name": "other"},
     ],
-    ids=repr,
+    ids=["no dict", "text", "strings", "a call", "no json", "no bool", "unknown key"],
 )
 async def test_a_patch_that_fits_no_result_is_reported_and_changes_nothing(answer: Any) -> None:
     """A malformed patch is passed over as a whole."""
