@@ -210,10 +210,9 @@ async def test_a_failing_trust_handler_is_recorded_in_the_result(tmp_path: Path,
         lambda running: trust.resolve_trust(cwd=shelf.cwd, runner=running, store=store, default=True)
     )
     assert notes == []
-    assert [(error.path, error.error) for error in result.errors] == [
-        ("<inline:1>", "RuntimeError: handler is broken"),
-        ("<inline:1>", "ValueError: project_trust knows no such answer as True"),
-    ]
+    assert [error.path for error in result.errors] == ["<inline:1>", "<inline:1>"]
+    assert result.errors[0].error == "RuntimeError: handler is broken"
+    assert "True" in result.errors[1].error
 
 
 async def test_a_user_s_extension_that_the_project_disables_drops_out(
