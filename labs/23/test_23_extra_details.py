@@ -262,6 +262,45 @@ def test_every_listing_goes_through_the_door(tmp_path: Path) -> None:
     assert {str(place) for place in places} <= set(listed)
 
 
+def test_metadata_say_where_each_path_came_from(tmp_path: Path) -> None:
+    """Source, scope, origin and base directory of every kind of path; an empty entry is none."""
+    cwd, agent = tmp_path / "cwd", tmp_path / "agent"
+    for place in ("cwd/file.py", "cwd/tool/one.py", "agent/set.py", "agent/stray.py", "agent/pack/one.py"):
+        write(tmp_path / place)
+    for folder in (cwd / ".pi", agent):
+        write(folder / "extensions" / "auto.py")
+    resolved = packages.resolve_extensions(
+        cwd=cwd,
+        agent_dir=agent,
+        project=packages.ExtensionSettings([], []),
+        user=packages.ExtensionSettings(["", "!", "set.py"], ["", "./pack"]),
+        cli=["file.py", "tool"],
+        trusted=True,
+        entry_points=lambda group: [SimpleNamespace(name="offer")],
+    )
+    told = [
+        (each.metadata.source, each.metadata.scope, each.metadata.origin, each.metadata.base_dir)
+        for each in resolved.paths
+    ]
+    assert told == [
+        ("cli", "temporary", "top-level", str(cwd)),
+        ("cli", "temporary", "top-level", str(cwd / "tool")),
+        ("auto", "project", "top-level", str(cwd / ".pi")),
+        ("local", "user", "top-level", str(agent)),
+        ("auto", "user", "top-level", str(agent)),
+        ("./pack", "user", "package", str(agent / "pack")),
+        ("entry-point", "user", "package", None),
+    ]
+
+
+def test_a_byte_order_mark_hides_no_rule(tmp_path: Path) -> None:
+    """The first rule of an ignore file counts with a byte order mark before it, too."""
+    for name in ("a.py", "b.py"):
+        write(tmp_path / name)
+    write(tmp_path / ".gitignore", "\ufeffb.py\n")
+    assert [Path(path).name for path in packages.collect_auto_extensions(tmp_path)] == ["a.py"]
+
+
 # --- the runner ---
 async def test_verdicts_hold_what_there_is_to_tell() -> None:
     """A block keeps call and path, its reason is empty where none was given; input keeps its text."""
