@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from course.syntax import parse
+
 # A chapter derives a stage for each of its labs from the same few files.
 _KEPT = 128
 # Lines as Python counts them; str.splitlines would also cut at form feeds and Unicode's separators.
@@ -41,7 +43,7 @@ class Unit:
 @lru_cache(_KEPT)
 def classes_of(source: str) -> frozenset[str]:
     """The names of a file's top-level classes."""
-    return frozenset(node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    return frozenset(node.name for node in parse(source).body if isinstance(node, ast.ClassDef))
 
 
 def split_units(source: str, opened: Iterable[str] = ()) -> list[Unit]:
@@ -54,7 +56,7 @@ def _split(source: str, opened: frozenset[str]) -> tuple[Unit, ...]:
     lines = _LINE.findall(source)
     units: list[Unit] = []
     end = 0
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name in opened:
             members, end = _split_class(node, lines, end)
             units += members

@@ -22,6 +22,7 @@ from course.leftovers import temporary_folder
 from course.manifest import TransferEntry
 from course.outcome import RunOutcome, Status
 from course.runner import Runner
+from course.syntax import parse
 
 
 class Against(enum.Enum):
@@ -153,7 +154,7 @@ def _first_line(adapter: Path) -> str:
     """What an adapter does wrong, by the first line of its docstring."""
     import ast
 
-    text = ast.get_docstring(ast.parse(adapter.read_text("utf-8"))) or adapter.stem
+    text = ast.get_docstring(parse(adapter.read_text("utf-8"))) or adapter.stem
     return text.splitlines()[0]
 
 

@@ -9,6 +9,8 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from course.syntax import parse
+
 _SHORT = 24
 _LONG = 40
 _TRIVIAL = 12
@@ -87,7 +89,7 @@ def find_answers(solution: Iterable[str], parent: Iterable[str]) -> Answers:
 
 
 def _functions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
