@@ -1,7 +1,7 @@
 """The one door to Python's own parser of syntax trees.
 
-Decision: one at a time, because CPython 3.11 counts the depth of a tree that it builds for all threads together,
-and fails now and then where two of them parse at once.
+Decision: one at a time, because CPython 3.11 counts the depth of the tree that it builds for all threads
+together, and fails now and then where two of them parse at once.
 """
 
 from __future__ import annotations
