@@ -87,7 +87,7 @@ async def test_what_is_registered_is_kept_to_the_last_field() -> None:
 
     [extension] = (await load(setup)).extensions
     info = sources.SourceInfo("<inline:1>", "inline", "temporary", "top-level", None)
-    assert extension.source_info == info
+    assert (extension.source_info, extension.resolved_path) == (info, "<inline:1>")
     assert extension.commands == {"go": sources.RegisteredCommand("go", print, "", info)}
     flags = [sources.ExtensionFlag("fast", "boolean", None, "")]
     flags.append(sources.ExtensionFlag("mode", "string", "a", "how"))
@@ -176,6 +176,24 @@ async def test_exec_gives_no_input_and_reads_any_output() -> None:
     assert (result.errors, outcomes) == ([], ["0", "a\ufffdb"])
 
 
+async def test_a_load_s_directory_and_a_late_provider_s_path_are_known(tmp_path: Path) -> None:
+    """Programs run in the directory of the load; with a core bound, a bad provider is told with its path."""
+    where: list[str] = []
+    faults: list[Any] = []
+
+    async def setup(api: Any) -> None:
+        api.register_provider("bad", {})
+        code = "import os; print(os.getcwd())"
+        where.append((await api.exec(sys.executable, ["-c", code])).stdout.strip())
+
+    runtime = (await load()).runtime
+    runtime.bind(SimpleNamespace(register_provider=refuse), faults.append)
+    loading = loader.load_extensions([], cwd=tmp_path, runtime=runtime, inline=[setup])
+    assert (await asyncio.wait_for(loading, 20)).errors == []
+    assert where == [str(tmp_path.resolve())]
+    assert [fault.path for fault in faults] == ["<inline:1>"]
+
+
 # --- imports ---
 async def test_helpers_are_fresh_and_the_own_ones_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: list[Any]
@@ -225,6 +243,16 @@ async def test_a_module_without_a_setup_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "nothing.py")
     [error] = (await load(paths=[path])).errors
     assert error.error == f"Extension does not export a valid factory function: {path}"
+
+
+async def test_only_a_whole_label_is_no_file(tmp_path: Path) -> None:
+    """A path that merely ends like a label is a file; one that does not resolve is just made absolute."""
+    path = write(tmp_path / "odd>", "def setup(api):\n    pass\n")
+    assert [each.path for each in (await load(paths=[path])).extensions] == [path]
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    missing = str(tmp_path / "link" / "missing.py")
+    assert sources.canonical_path(missing) == missing
 
 
 async def test_the_stand_alone_helper_takes_files_and_a_door(tmp_path: Path) -> None:
