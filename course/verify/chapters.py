@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from course.catalog import Chapter, load_course
 from course.history import build_history
@@ -79,7 +80,8 @@ def chapter_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
     else:
         yield claim_about(chapter.id, "its own tests are green", own_tests_are_green, *about)
     yield claim_about(chapter.id, "the handouts agree", texts_agree, *about)
-    yield claim_about(chapter.id, "every command of the handout runs", commands_run, *about)
+    commands = claim_about(chapter.id, "every command of the handout runs", commands_run, *about)
+    yield replace(commands, long=chapter.is_practice)
 
 
 def _practice_claims(bench: Workbench, chapter: Chapter) -> Iterator[Claim]:
