@@ -28,8 +28,8 @@ class ClaimBroken(CourseError):
 class Claim:
     """One sentence about a chapter (`12`) or the whole course (empty), and the check that proves it.
 
-    `prove` returns a short remark (a count, say), and raises ClaimFalse where the sentence is not true. `long`
-    is begun before the others, so that no worker is left alone with it in the end.
+    `prove` returns a short remark (a count, say), and raises ClaimFalse where the sentence is not true. A
+    `long` one is begun before the others, so that no worker is left alone with it in the end.
     """
 
     chapter: str
