@@ -11,7 +11,6 @@ import importlib
 import os
 import signal
 import sys
-import traceback
 from types import FrameType
 from typing import NoReturn
 
@@ -151,7 +150,7 @@ def run(arguments: list[str]) -> int:
         return _tell(error.format_message(), _usage_hint(error), 2)
     except CourseError as error:
         if verbose and not isinstance(error, InputError):
-            traceback.print_exc()
+            _print_traceback()
         return _tell(error.message, error.hint, error.exit_status)
     except (BrokenPipeError, SystemExit):
         # Rich and click end so where the reader of a pipe has gone: the verdict was not told.
@@ -162,10 +161,16 @@ def run(arguments: list[str]) -> int:
         return _os_failure(error, verbose)
     except Exception as error:  # noqa: BLE001 - the edge: a fault of the engine is one sentence too
         if verbose:
-            traceback.print_exc()
+            _print_traceback()
         return _tell(
             f"The engine failed: {type(error).__name__}: {error}", "Run it again with -v for the details.", 3
         )
+
+
+def _print_traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
 
 
 def _usage_hint(error: click.ClickException) -> str:
@@ -175,7 +180,7 @@ def _usage_hint(error: click.ClickException) -> str:
 
 def _os_failure(error: OSError, verbose: bool) -> int:
     if verbose:
-        traceback.print_exc()
+        _print_traceback()
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _tell("The disk is full.", "Make room, then run this again.", 3)
     where = f"{error.filename}: " if error.filename else ""

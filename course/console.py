@@ -1,14 +1,15 @@
-"""The one place that prints: Rich for people, plain text where that is all there is, JSON for programs."""
+"""The one place that prints: Rich for people, plain text where that is all there is, JSON for programs.
+
+Decision: what only some commands print with is imported there, because every command starts through here.
+"""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import shlex
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,6 +55,8 @@ class Output:
         if not self.is_terminal or len(text) <= self.width or self.width <= 2 * indent:
             self.line(text, style)
             return
+        import textwrap
+
         wrapper = textwrap.TextWrapper(
             self.width,
             subsequent_indent=" " * indent,
@@ -153,6 +156,8 @@ class Output:
 
     def document(self, kind: str, data: dict[str, Any]) -> None:
         """Print one versioned JSON document for programs."""
+        import json
+
         document = {"format": JSON_FORMAT, "kind": kind, **data}
         text = json.dumps(document, indent=2, ensure_ascii=False)
         if not _can_encode(text, self._out):

@@ -20,6 +20,12 @@ from course.outcome import LabOutcome, RunOutcome, Status
 from course.process import child_environment, for_child
 from course.runner import ColdRunner, Runner
 
+_UNUSED = [
+    part for name in ("pastebin", "stepwise", "setuponly", "setupplan")
+    for part in ("-p", f"no:{name}")
+]  # fmt: skip
+"""Plugins of pytest's own that no run of ours has a use for: each takes its time to set up."""
+
 
 def teaching_modules(chapter: Chapter) -> list[str]:
     """The import names of a chapter's teaching files: `src/pkg/a.py` is `pkg.a`."""
@@ -86,7 +92,7 @@ def _test_files(run: TestRun) -> list[Path]:
 def _arguments(run: TestRun) -> list[str]:
     marks = ["-m", run.expression] if run.expression else []
     return [
-        "-p", "no:cacheprovider", "-q", "--no-header",
+        "-p", "no:cacheprovider", *_UNUSED, "-q", "--no-header",
         "--tb=no", "-c", str(run.tree / "pyproject.toml"), *marks,
         *(str(run.tree / file) for file in run.files),
     ]  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from course.errors import CourseError, InputError
 from course.manifest import FORMAT
@@ -73,6 +74,6 @@ def _read_practice(root: Path) -> Practice:
 
 def _read_toml(path: Path) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        return tomli.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return None
