@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,8 +169,7 @@ def drill(place: Place) -> Iterator[Measure]:
 
 def mutants(place: Place) -> Iterator[Measure]:
     """A drilled fault against a mutant that mutmut kills with the same tests, start-up counted for both."""
-    wanted = next(one for one in _dev_requirements() if one.startswith("mutmut"))
-    place.run(place.python, "-m", "pip", "install", "-q", wanted)
+    place.run(place.python, "-m", "pip", "install", "-q", f"{ROOT}[mutants]")
     done = subprocess.run(
         [place.python, ROOT / "tools" / "measures_runs.py", "mutmut", place.folder / "mutated"],
         cwd=place.folder,
@@ -187,11 +185,6 @@ def mutants(place: Place) -> Iterator[Measure]:
     drills = len(json.loads(place.output(*course))["results"])
     ours = statistics.median(place.course(*course) for _ in range(3)) / drills
     yield Measure("one drilled fault / one mutant killed by mutmut", ours / (seconds / killed), "<=", 1.0)
-
-
-def _dev_requirements() -> list[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    return list(project["project"]["optional-dependencies"]["dev"])
 
 
 def gate(place: Place) -> Iterator[Measure]:

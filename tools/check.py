@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def other_pythons() -> None:
         with tempfile.TemporaryDirectory() as folder:
             run(python, "-m", "venv", folder)
             own = Path(folder, "bin", "python")
-            run(own, "-m", "pip", "install", "-q", f"{ROOT}[dev]")
+            run(own, "-m", "pip", "install", "-q", str(ROOT), *_needed_for_tests())
             run(
                 own,
                 "-m",
@@ -111,6 +112,14 @@ def other_pythons() -> None:
                 "no:cacheprovider",
                 *ELSEWHERE,
             )
+
+
+def _needed_for_tests() -> list[str]:
+    """What of the dev extra these tests need; its checkers are heavy, and are not run there."""
+    wanted = ("pytest-xdist", "pexpect")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    dev = project["project"]["optional-dependencies"]["dev"]
+    return [requirement for requirement in dev if requirement.startswith(wanted)]
 
 
 def find_python(version: str) -> str | None:
