@@ -12,6 +12,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,28 +91,24 @@ def gate() -> None:
 
 def other_pythons() -> None:
     """Every lab test, and the engine's where Python itself matters, on the other interpreters at hand."""
-    for version in OTHER_PYTHONS:
-        python = find_python(version)
-        if python is None:
-            print(f"Python {version} is not at hand: skipped", flush=True)
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            run(python, "-m", "venv", folder)
-            own = Path(folder, "bin", "python")
-            run(own, "-m", "pip", "install", "-q", str(ROOT), *_needed_for_tests())
-            run(
-                own,
-                "-m",
-                "pytest",
-                "-q",
-                "-n",
-                "auto",
-                "--dist",
-                "loadfile",
-                "-p",
-                "no:cacheprovider",
-                *ELSEWHERE,
-            )
+    with ThreadPoolExecutor() as pool:
+        # Side by side: pip keeps one processor busy, and not the other.
+        waiting = [pool.submit(_on_python, version) for version in OTHER_PYTHONS]
+        for future in waiting:
+            future.result()
+
+
+def _on_python(version: str) -> None:
+    python = find_python(version)
+    if python is None:
+        print(f"Python {version} is not at hand: skipped", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        run(python, "-m", "venv", folder)
+        own = Path(folder, "bin", "python")
+        run(own, "-m", "pip", "install", "-q", str(ROOT), *_needed_for_tests())
+        spread = ("-n", "auto", "--dist", "loadfile")
+        run(own, "-m", "pytest", "-q", *spread, "-p", "no:cacheprovider", *ELSEWHERE)
 
 
 def _needed_for_tests() -> list[str]:
