@@ -80,7 +80,8 @@ def _environment() -> dict[str, str]:
 def _command() -> Command:
     """GitPython's command, in a process that knows nothing of the user's git.
 
-    It is given no folder, because it would expand `$HOME` in the name; git's own -C takes it as it is.
+    It is given the root, which is always there, and not the folder that is meant, in whose name it would expand
+    `$HOME`: git's own -C takes that as it is, whatever another thread does with the current directory.
     """
     shut_out_user()
     try:
@@ -89,7 +90,7 @@ def _command() -> Command:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
         raise EnvironmentFault(f"git does not work here: {reason}.", "Install git 2.29 or newer.") from error
 
-    return Command()
+    return Command(os.sep)
 
 
 def shut_out_user() -> None:
@@ -117,7 +118,7 @@ class Git:
 
         try:
             output = command.execute(
-                ["git", "-C", str(self.folder), *arguments],
+                ["git", "-C", str(self.folder.absolute()), *arguments],
                 istream=stdin,
                 env={**_environment(), **(env or {})},
                 strip_newline_in_stdout=True,
