@@ -80,8 +80,8 @@ def _environment() -> dict[str, str]:
 def _command() -> Command:
     """GitPython's command, in a process that knows nothing of the user's git.
 
-    It is given the root, which is always there, and not the folder that is meant, in whose name it would expand
-    `$HOME`: git's own -C takes that as it is, whatever another thread does with the current directory.
+    It is given the root, which is always there, and not the folder that is meant, in whose name it would
+    expand `$HOME`: git's own -C takes that as it is, whatever another thread does with the current directory.
     """
     shut_out_user()
     try:
