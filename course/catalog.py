@@ -12,7 +12,6 @@ from course.manifest import (
     ChapterManifest,
     CourseManifest,
     EditionManifest,
-    FaultEntry,
     HintsManifest,
     LabEntry,
     ManifestError,
@@ -96,9 +95,6 @@ class Chapter:
                 f"which {purpose} needs.",
                 "Inside a practice your own code is used; whoever teaches has the whole course.",
             )
-
-    def faults_of(self, lab_id: str) -> list[FaultEntry]:
-        return [fault for fault in self.manifest.fault if fault.lab == lab_id]
 
     def hints(self) -> HintsManifest:
         """The chapter's hints. Raises ManifestError."""

@@ -60,7 +60,6 @@ class Output:
         wrapper = textwrap.TextWrapper(
             self.width,
             subsequent_indent=" " * indent,
-            drop_whitespace=True,
             break_long_words=False,
             break_on_hyphens=False,
         )

@@ -17,7 +17,6 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, NoReturn
@@ -62,17 +61,22 @@ def preload(names: list[str]) -> None:
 
 
 def rehearse(plugins: list[str]) -> None:
-    """Run pytest once here, on tests of no matter: what a first run fetches and compiles, later ones have."""
+    """Run pytest once here, on tests of no matter: what a first run fetches and compiles, later ones have.
+
+    In the current directory, which is the runner's own and goes with it.
+    """
     import pytest
 
     path, modules = sys.path[:], set(sys.modules)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        for name, text in _REHEARSAL.items():
-            Path(folder, name).write_text(text, "utf-8")
-        arguments = ["-q", "--tb=no", "-p", "no:cacheprovider", "-c", f"{folder}/pyproject.toml"]
-        objects = [importlib.import_module(name) for name in plugins]
-        pytest.main([*arguments, f"--basetemp={folder}/tmp", folder], plugins=objects)
+    folder = Path.cwd() / "rehearsal"
+    folder.mkdir()
+    for name, text in _REHEARSAL.items():
+        (folder / name).write_text(text, "utf-8")
+    arguments = ["-q", "--tb=no", "-p", "no:cacheprovider", "-c", str(folder / "pyproject.toml")]
+    objects = [importlib.import_module(name) for name in plugins]
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*arguments, f"--basetemp={folder / 'tmp'}", str(folder)], plugins=objects)
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         if name.startswith("test_rehearsal"):

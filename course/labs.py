@@ -18,7 +18,7 @@ from course.leftovers import temporary_folder
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, RunOutcome, Status
 from course.process import child_environment, for_child
-from course.runner import ColdRunner, Runner
+from course.runner import CODE, ColdRunner, Runner
 
 _UNUSED = [
     part for name in ("pastebin", "stepwise", "setuponly", "setupplan")
@@ -51,6 +51,7 @@ def lab_run(
 def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
     """Run the tests in a child process, by default a fresh one, and say what came of it."""
     runner = runner or ColdRunner()
+    bytecode = runner.bytecode(_test_files(run))
     with temporary_folder("run") as folder:
         report = folder / "report.jsonl"
         settings = {
@@ -61,7 +62,7 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             "fault": for_child(run.fault) if run.fault is not None else None,
             "until": time.time() + run.deadline,
             "shuffle": run.shuffle,
-            "kept": for_child(kept) if (kept := runner.kept(_test_files(run))) is not None else None,
+            "kept": for_child(bytecode / CODE) if bytecode is not None else None,
         }
         own = {
             "COURSE_WITNESS": json.dumps(settings),
@@ -73,7 +74,7 @@ def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
             cwd=folder if run.elsewhere else run.tree,
             env=child_environment(own),
             deadline=run.deadline,
-            tests=_test_files(run),
+            cache=bytecode,
         )
         events = _read_events(report)
         runner.learn([name for event in events if event["event"] == "end" for name in event["libraries"]])

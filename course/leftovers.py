@@ -22,8 +22,12 @@ _swept: set[str] = set()
 
 
 def partial_name(what: str) -> str:
-    """The beginning of a name for unfinished work of this process."""
-    return f".course-partial-{what}-{_host()}-{os.getpid()}-{_TOKEN}-"
+    """The beginning of a name for this process's unfinished work, hidden: it lies among a user's files."""
+    return f".{_plain_name(what)}"
+
+
+def _plain_name(what: str) -> str:
+    return f"course-partial-{what}-{_host()}-{os.getpid()}-{_TOKEN}-"
 
 
 @contextmanager
@@ -34,7 +38,7 @@ def temporary_folder(what: str) -> Iterator[Path]:
         _swept.add(what)
         sweep_partials(parent, what)
     # No dot before the name: code under test may pass over what lies in hidden folders.
-    with _made(parent / f"{partial_name(what)[1:]}{secrets.token_hex(4)}", 0o700) as folder:
+    with _made(parent / f"{_plain_name(what)}{secrets.token_hex(4)}", 0o700) as folder:
         yield folder
 
 

@@ -30,7 +30,7 @@ from course.process import (
 PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
 
 
-BYTECODE = "bytecode"
+BYTECODE, CODE = "bytecode", "code"
 _MOST, _MOST_KEPT = 16, 400
 
 
@@ -41,10 +41,13 @@ class _Answer(TypedDict):
 
 
 class Runner(Protocol):
-    """Runs pytest with arguments in a directory; bytecode is kept by the text of the `tests` files."""
+    """Runs pytest with arguments in a directory."""
 
-    def kept(self, tests: Sequence[Path]) -> Path | None:
-        """The folder for bytecode of the code under test, None where there is none."""
+    def bytecode(self, tests: Sequence[Path]) -> Path | None:
+        """The folder for bytecode of runs of these test files, made by their text; None where none is kept.
+
+        The code under test has its own in `code` below it.
+        """
 
     def run(
         self,
@@ -53,9 +56,9 @@ class Runner(Protocol):
         cwd: Path,
         env: Mapping[str, str],
         deadline: float,
-        tests: Sequence[Path] = (),
+        cache: Path | None,
     ) -> Finished:
-        """Run pytest to its end or its deadline (seconds)."""
+        """Run pytest to its end or its deadline (seconds), with bytecode in `cache`."""
 
     def learn(self, modules: Sequence[str]) -> None:
         """Take note of library modules that runs import."""
@@ -64,9 +67,8 @@ class Runner(Protocol):
 class ColdRunner:
     """A fresh interpreter for each run."""
 
-    def kept(self, tests: Sequence[Path]) -> Path | None:
-        folder = _bytecode_folder(tests)
-        return folder / "kept" if folder is not None else None
+    def bytecode(self, tests: Sequence[Path]) -> Path | None:
+        return _kept_bytecode(tests)
 
     def run(
         self,
@@ -75,11 +77,11 @@ class ColdRunner:
         cwd: Path,
         env: Mapping[str, str],
         deadline: float,
-        tests: Sequence[Path] = (),
+        cache: Path | None,
     ) -> Finished:
         request = {
             "arguments": [for_child(argument) for argument in arguments],
-            "cache": for_child(folder) if (folder := _bytecode_folder(tests)) is not None else None,
+            "cache": for_child(cache) if cache is not None else None,
         }
         command = [sys.executable, "-P", "-m", "course.pytestrun", *PLUGINS, json.dumps(request)]
         return run_process(command, cwd=cwd, env=env, deadline=deadline)
@@ -94,7 +96,6 @@ class WarmRunner:
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._folder = self._stack.enter_context(temporary_folder("warm"))
-        (self._folder / "kept").mkdir()
         self._server: subprocess.Popen[bytes] | None = None
         self._preload: list[str] = []
 
@@ -113,8 +114,10 @@ class WarmRunner:
             self._server = None
         self._stack.close()
 
-    def kept(self, tests: Sequence[Path]) -> Path | None:
-        return self._folder / "kept"
+    def bytecode(self, tests: Sequence[Path]) -> Path | None:
+        folder = self._folder / (_digest(tests) or secrets.token_hex(8))
+        (folder / CODE).mkdir(parents=True, exist_ok=True)
+        return folder
 
     def learn(self, modules: Sequence[str]) -> None:
         self._preload = sorted({*self._preload, *modules})
@@ -126,7 +129,7 @@ class WarmRunner:
         cwd: Path,
         env: Mapping[str, str],
         deadline: float,
-        tests: Sequence[Path] = (),
+        cache: Path | None,
     ) -> Finished:
         out, err = self._folder / "out", self._folder / "err"
         request = {
@@ -137,7 +140,7 @@ class WarmRunner:
             "preload": self._preload,
             "out": for_child(out),
             "err": for_child(err),
-            "cache": for_child(self._folder / (_digest(tests) or secrets.token_hex(8))),
+            "cache": for_child(cache) if cache is not None else None,
         }
         answer = self._ask(request)
         return Finished(
@@ -210,7 +213,7 @@ def _digest(files: Sequence[Path]) -> str:
     return digest.hexdigest()[:16] if files else ""
 
 
-def _bytecode_folder(tests: Sequence[Path]) -> Path | None:
+def _kept_bytecode(tests: Sequence[Path]) -> Path | None:
     """Where bytecode of these tests, and of code under them, is kept between commands; None for nowhere.
 
     In the user's cache. What was not used for longest goes, so that there is never much.
@@ -220,11 +223,11 @@ def _bytecode_folder(tests: Sequence[Path]) -> Path | None:
         return None
     try:
         folder = cache_folder() / BYTECODE / digest
-        (folder / "kept").mkdir(parents=True, exist_ok=True)
+        (folder / CODE).mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         for old in _all_but_newest(folder.parent, _MOST):
             shutil.rmtree(old, ignore_errors=True)
-        for old in _all_but_newest(folder / "kept", _MOST_KEPT):
+        for old in _all_but_newest(folder / CODE, _MOST_KEPT):
             old.unlink(missing_ok=True)
     except (OSError, EnvironmentFault):
         return None

@@ -284,3 +284,9 @@ def test_output_that_can_not_encode_gets_plain_signs(encoding, dot, practice, pr
     last = ran.stdout.decode(encoding).rstrip().splitlines()[-1]
     red = RED1.encode("ascii", "backslashreplace").decode()
     assert (ran.returncode, last) == (1, f"Lab 02.1 0/2 {dot} first red: {red}")
+
+
+def test_extra_tests_alone_close_with_their_count(closing, practice, done):
+    """`-m extra02` is no lab's count, but it is one."""
+    done(practice, "02.3")
+    assert closing("-m", "extra02") == (0, ["Chapter 02 1/1 extra ★"])

@@ -362,3 +362,39 @@ def test_any_name_of_a_practice_is_checked(
     ran = call("check", cwd=tmp_path / name)
     assert (ran.status, ran.err) == (1, "")
     assert "Lab 02.1 0/2 · first red: Lab 02.1 ranking 尚未实现" in ran.out
+
+
+def test_code_that_writes_everywhere_changes_no_verdict(
+    practice: Path, done: Done, tiny_course: Course
+) -> None:
+    """What learner code writes to descriptors that are not its own reaches no verdict, and no later run."""
+    done(practice, "02.3")
+    append(
+        practice,
+        "\nimport os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b'{}\\n')\n"
+        "    except OSError:\n        pass\n",
+    )
+    chapter = tiny_course.chapter("02")
+    with WarmRunner() as runner:
+        runs = [
+            run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1]), runner)
+            for _ in range(2)
+        ]
+    assert [count_lab(chapter.manifest.lab[0], run).line for run in runs] == ["Lab 02.1 2/2"] * 2
+
+
+def test_kept_bytecode_stays_within_bounds(
+    practice: Path, done: Done, tiny_course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the code under test no more is kept than the bound, the newest; an edit is always seen."""
+    monkeypatch.setattr("course.runner._MOST_KEPT", 3)
+    done(practice, "02.3")
+    chapter, runner = tiny_course.chapter("02"), ColdRunner()
+    tests = practice / chapter.manifest.focus_test
+    for number in range(3):
+        append(practice, f"\nVERSION = {number}\n")
+        run = run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1]), runner)
+        assert run.status is Status.PASSED
+    folder = runner.bytecode([tests, *sorted(tests.parent.glob("*.py"))])
+    assert folder is not None
+    assert len(list((folder / "code").iterdir())) == 3

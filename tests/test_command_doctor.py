@@ -427,3 +427,22 @@ def test_lost_home_is_no_obstacle(practice, course):
     assert answer.status in (0, 3)
     assert "Traceback" not in answer.out + answer.err
     assert os.linesep.join(answer.out.splitlines()[-1:]).endswith(" bad")
+
+
+@pytest.mark.parametrize("harm", ["gone", "edited"])
+def test_file_that_is_not_the_learners_to_change_comes_back(practice, examine, git, harm):
+    """What an earlier chapter gave, deleted or edited, is named, and the told command brings it back."""
+    given = practice / "src" / "findex" / "__init__.py"
+    before = given.read_bytes()
+    if harm == "gone":
+        given.unlink()
+    else:
+        given.write_bytes(before + b"# mine\n")
+    found = examine(practice)["repository"]
+    assert (found["level"], found["seen"]) == (
+        "warn",
+        "not as the practice was made: src/findex/__init__.py",
+    )
+    assert subprocess.run(["sh", "-c", found["mend"]], cwd=practice, check=False).returncode == 0
+    assert given.read_bytes() == before
+    assert level(examine(practice), "repository") == "ok"

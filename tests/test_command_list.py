@@ -94,3 +94,12 @@ def test_course_without_practice_chapters_is_listed(tiny, call):
     file = tiny / "checkpoints" / "course.toml"
     file.write_text(file.read_text("utf-8").replace('["00", "01", "02"]', '["00"]'), "utf-8")
     assert call("--course", tiny, "list").out.splitlines()[-1].endswith("checkpoint 00")
+
+
+def test_printed_command_leads_to_a_free_place(tiny_folder, call, practice, tmp_path):
+    """Where ./mywork is taken, or from inside of a practice, the next command names a place that is free."""
+    (tmp_path / "here" / "mywork").mkdir(parents=True)
+    out = call("--course", tiny_folder, "list", cwd=tmp_path / "here").out
+    assert out.rstrip().endswith("./mywork2")
+    inside = call("checkpoint", "02", "--json", cwd=practice).document["next"][-1]
+    assert inside.endswith(f"practice 02 {practice.parent / 'mywork2'}")

@@ -134,3 +134,27 @@ def test_adapters_are_judged_where_the_chapter_ships_them(
     ran = call("--course", tiny, "transfer", "02", test, cwd=tiny)
     assert ran.status == 0, ran.out + ran.err
     assert ran.out.splitlines()[-1] == "1 of 1 mistakes caught"
+
+
+def test_nothing_wrong_is_judged_by_a_test_that_is_wrong(
+    call: Program, tiny_folder: Path, own: Callable[[str], Path]
+) -> None:
+    """A test that is red on the reference is told so once, and the mistakes are not gone through."""
+    file = own("def test_it():\n    assert False\n")
+    ran = call("--course", tiny_folder, "transfer", "02", file, "--json", cwd=tiny_folder)
+    assert [row["against"] for row in ran.document["rows"]] == ["right"]
+
+
+def test_test_that_leaves_something_behind_is_no_all_clear(
+    call: Program, tiny_folder: Path, own: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """What is green once and red ever after has caught nothing: the reference is run again in the end."""
+    text = (
+        "from pathlib import Path\n"
+        f"mark = Path({str(tmp_path / 'mark')!r})\n"
+        "def test_once():\n    seen = mark.exists()\n    mark.touch()\n    assert not seen\n"
+    )
+    ran = call("--course", tiny_folder, "transfer", "02", own(text), "--json", cwd=tiny_folder)
+    rows = ran.document["rows"]
+    assert ran.status == 1
+    assert (rows[-1]["against"], rows[-1]["ok"]) == ("right", False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,15 @@ def test_cold_runs_give_the_same_verdicts(
     child.expect(LEGEND)
     child.send("q")
     assert ended(child).status == 0
+
+
+def test_watch_without_standard_input_goes_on(tiny_folder: Path, practice: Path) -> None:
+    """`course watch 0<&-`: there are no keys, and the verdict is told all the same."""
+    line = f'exec "{sys.executable}" -m course --course "{tiny_folder}" watch 0<&-'
+    with subprocess.Popen(
+        ["sh", "-c", line], cwd=practice, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as watch:
+        assert watch.stdout is not None
+        first = watch.stdout.readline()
+        watch.kill()
+    assert first.startswith(b"02.1 0/2 | "), first

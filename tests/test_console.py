@@ -131,3 +131,19 @@ def test_no_color_still_asks_a_person():
 
     shown = pexpect.run(shlex.join([sys.executable, "-c", code]), env={**os.environ, "NO_COLOR": "1"})
     assert shown.split() == [b"True", b"True"]
+
+
+def test_narrow_terminal_breaks_lines_between_words(terminal, ended, practice):
+    """A deviation goes on under its own text, and no word of it is cut."""
+    ran = ended(terminal("check", cwd=practice, size=(40, 50), env={"TERM": "xterm", "NO_COLOR": "1"}))
+    lines = ran.out.split("\n")
+    told = lines[next(i for i, line in enumerate(lines) if line.startswith("  should hold  ")) :]
+    assert told[0] == "  should hold  Every occurrence of every word"
+    assert told[1].startswith(" " * 15 + "counts")
+    assert all(len(line) <= 50 for line in told[:2])
+
+
+def test_columns_of_zero_hide_nothing(tiny_folder, course):
+    """COLUMNS=0 is as good as none."""
+    wide = course("--course", tiny_folder, "list", env={"COLUMNS": "100"}).out
+    assert course("--course", tiny_folder, "list", env={"COLUMNS": "0"}).out == wide

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,14 +32,13 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> bool:
 
 
 @contextmanager
-def looping_check(
-    practice: Path, course: Path, temporary: Path
+def looping(
+    practice: Path, command: Sequence[str], temporary: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A check of code that loops for ever once it has told its own process id."""
+    """A command that runs code which loops for ever once it has told its own process id."""
     told = temporary / "loop.pid"
     text = f"\nimport os, pathlib\npathlib.Path({str(told)!r}).write_text(str(os.getpid()))\nwhile True:\n    pass\n"
     (practice / INDEX).write_text((practice / INDEX).read_text("utf-8") + text, "utf-8")
-    command = [sys.executable, "-m", "course", "--course", str(course), "check"]
     env = {**os.environ, "TMPDIR": str(temporary)}
     process = subprocess.Popen(
         command, cwd=practice, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -69,7 +68,8 @@ def test_signal_ends_the_run_too(
     """A command that is told to end takes the learner's endless loop and its own temporary files with it."""
     done(practice, "02.3")
     number = getattr(signal, name)
-    with looping_check(practice, tiny_folder, tmp_path) as (process, loop):
+    command = [sys.executable, "-m", "course", "--course", str(tiny_folder), "check"]
+    with looping(practice, command, tmp_path) as (process, loop):
         process.send_signal(number)
         assert process.wait(timeout=20) == (130 if name == "SIGINT" else 128 + number)
         assert until(lambda: not runs(loop), 10)
@@ -83,7 +83,7 @@ def test_next_command_sweeps_what_a_killed_one_left(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("course.leftovers._swept", set())
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    mine = partial_name("run")
+    mine = partial_name("run").removeprefix(".")
     dead = tmp_path / (mine.replace(f"-{os.getpid()}-", f"-{ended.pid}-") + "0a")
     alive = tmp_path / (mine.replace(f"-{os.getpid()}-", f"-{os.getppid()}-") + "0b")
     for folder in (dead, alive, tmp_path / "course-run-other"):
@@ -95,3 +95,22 @@ def test_next_command_sweeps_what_a_killed_one_left(monkeypatch: pytest.MonkeyPa
             (alive.name, "course-run-other", folder.name)
         )
     assert not folder.exists()
+
+
+def test_run_ends_by_itself_where_its_engine_was_killed(
+    practice: Path, tiny_folder: Path, tmp_path: Path, done: Done
+) -> None:
+    """After a SIGKILL of the engine an endless loop ends soon after its deadline, though nobody ends it."""
+    done(practice, "02.3")
+    code = (
+        "import sys; from pathlib import Path; from course.catalog import load_course; "
+        "from course.labs import lab_run, run_tests; course = load_course(Path(sys.argv[1])); "
+        "chapter = course.chapter('02'); "
+        "run_tests(lab_run(course, chapter, Path.cwd(), chapter.manifest.lab[:1], deadline=2.0))"
+    )
+    command = [sys.executable, "-c", code, str(tiny_folder)]
+    with looping(practice, command, tmp_path) as (process, loop):
+        process.kill()
+        process.wait()
+        assert runs(loop)
+        assert until(lambda: not runs(loop), 30)

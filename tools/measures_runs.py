@@ -34,7 +34,7 @@ class FreshPytest(ColdRunner):
         cwd: Path,
         env: Mapping[str, str],
         deadline: float,
-        tests: Sequence[Path] = (),
+        cache: Path | None,
     ) -> Finished:
         """Run pytest to its end or its deadline (seconds)."""
         named = [part for plugin in PLUGINS for part in ("-p", plugin)]

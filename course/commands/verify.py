@@ -29,7 +29,7 @@ _SIGNS = {
 @click.command("verify")
 @click.argument("chapters", nargs=-1, metavar="[N]...")
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), default=(os.cpu_count() or 1) + 1, help="Claims at a time."
+    "-j", "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Claims at a time."
 )
 @json_option
 @pass_request

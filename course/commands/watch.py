@@ -115,6 +115,7 @@ class _Screen:
         self._output.line(f"checking chapter {self._watched.chapter.id} …", "dim")
         for outcome in self._watched.check_all():
             self._output.line(outcome.line, "green" if outcome.status is Status.PASSED else "red")
+        self._tell_unrecorded()
         self._output.line(LEGEND, "dim")
 
     def _next(self) -> None:

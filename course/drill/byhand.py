@@ -54,7 +54,7 @@ class ByHand:
             outcome = self._check()
             if state == original:
                 if injected and outcome.status is Status.PASSED:
-                    self._keep("fault_restored", outcome)
+                    self._keep("fault_restored", outcome, state)
                     yield Step(kind="restored", outcome=outcome)
                     return
                 continue
@@ -62,7 +62,7 @@ class ByHand:
                 yield Step(kind="not_back", outcome=outcome)
             elif self._is_caught(outcome):
                 injected = True
-                self._keep("fault_injected", outcome)
+                self._keep("fault_injected", outcome, state)
                 yield Step(kind="red", outcome=outcome)
             else:
                 kind = "still_green" if outcome.status is Status.PASSED else "other_red"
@@ -96,11 +96,11 @@ class ByHand:
     def _is_kill(self, failure: Failure) -> bool:
         return failure.assertion_only or bool(set(failure.types) & set(self._fault.entry.raises))
 
-    def _keep(self, kind: str, outcome: LabOutcome) -> None:
+    def _keep(self, kind: str, outcome: LabOutcome, state: str) -> None:
         red = outcome.first_red.name if outcome.first_red is not None else None
         Evidence(self._practice).add(
             kind,
-            self._state(),
+            state,
             fault=self._fault.name,
             lab=outcome.lab,
             passed=outcome.passed,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course.catalog import Chapter, Course
-from course.drill.faults import Fault, Form, apply_patch
+from course.drill.faults import Fault, FaultError, Form, apply_patch
 from course.errors import CourseError
 from course.judge import DEADLINE
 from course.labs import count_lab, lab_run, run_tests
@@ -86,8 +86,7 @@ class Subject:
 class Drill:
     """Drills of one chapter on one subject, whose tree is left alone.
 
-    Patches are applied to a copy in `copies`, always under the same path: kept bytecode holds for it. With
-    `narrow` a fault is put before its own lab's tests alone, not before those of every solved lab.
+    Patches are applied to a copy in `copies`, always under the same path: kept bytecode holds for it.
     """
 
     def __init__(
@@ -98,7 +97,6 @@ class Drill:
         self.subject = subject
         self._runner = runner
         self._copy = copies / "tree"
-        self.narrow = False
 
     def baseline(self) -> Baseline:
         """Run every counted test without a fault. Raises BaselineError where the run itself is broken."""
@@ -115,39 +113,44 @@ class Drill:
             seconds=run.seconds,
         )
 
-    def run(self, fault: Fault, form: Form, baseline: Baseline) -> DrillResult:
-        """Plant one fault and run the solved labs' tests."""
+    def run(self, fault: Fault, form: Form, baseline: Baseline, *, narrow: bool = False) -> DrillResult:
+        """Plant one fault and run the solved labs' tests; where `narrow`, those of its own lab alone."""
         if fault.entry.lab not in baseline.solved:
             remark = f"Lab {fault.entry.lab} is not solved: {baseline.reds[fault.entry.lab]}"
             return self._result(fault, form, Verdict.UNSOLVED, remark)
-        if form is Form.PORTABLE:
-            run = self._run(fault, self.subject.tree, fault.portable, baseline)
-            return self._judge(fault, form, baseline, run)
-        shutil.rmtree(self._copy, ignore_errors=True)
-        shutil.copytree(self.subject.tree, self._copy, ignore=shutil.ignore_patterns(*_ASIDE))
+        solved = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
+        labs = [fault.lab] if narrow else solved
         try:
-            apply_patch(fault, self._copy)
-        except CourseError as error:
+            run = self._run(fault, form, labs, baseline.seconds)
+        except FaultError as error:
             return self._result(fault, form, Verdict.BROKEN, error.message)
-        return self._judge(fault, form, baseline, self._run(fault, self._copy, None, baseline))
-
-    def _run(self, fault: Fault, tree: Path, portable: Path | None, baseline: Baseline) -> RunOutcome:
-        deadline = max(1.0, 10 * baseline.seconds)
-        if fault.entry.waits:
-            deadline = max(deadline, _WAITING)
-        deadline, labs = min(deadline, DEADLINE), self._labs(fault, baseline)
-        return run_tests(
-            lab_run(self.course, self.chapter, tree, labs, fault=portable, deadline=deadline), self._runner
+        return self._judge(
+            fault, form, frozenset[str]().union(*(baseline.tests[lab.id] for lab in labs)), run
         )
 
-    def _labs(self, fault: Fault, baseline: Baseline) -> list[LabEntry]:
-        """The labs whose tests a fault is put before."""
-        solved = [lab for lab in self.chapter.manifest.lab if lab.id in baseline.solved]
-        return [fault.lab] if self.narrow else solved
+    def _run(self, fault: Fault, form: Form, labs: list[LabEntry], green_seconds: float) -> RunOutcome:
+        """Run tests with the fault planted. Raises FaultError where its patch does not apply."""
+        tree = self.subject.tree if form is Form.PORTABLE else self._patched(fault)
+        deadline = max(1.0, 10 * green_seconds, _WAITING if fault.entry.waits else 0.0)
+        run = lab_run(
+            self.course,
+            self.chapter,
+            tree,
+            labs,
+            fault=fault.portable if form is Form.PORTABLE else None,
+            deadline=min(deadline, DEADLINE),
+        )
+        return run_tests(run, self._runner)
 
-    def _judge(self, fault: Fault, form: Form, baseline: Baseline, run: RunOutcome) -> DrillResult:
+    def _patched(self, fault: Fault) -> Path:
+        """The copy, made anew, with the fault's edit. Raises FaultError."""
+        shutil.rmtree(self._copy, ignore_errors=True)
+        shutil.copytree(self.subject.tree, self._copy, ignore=shutil.ignore_patterns(*_ASIDE))
+        apply_patch(fault, self._copy)
+        return self._copy
+
+    def _judge(self, fault: Fault, form: Form, asked: frozenset[str], run: RunOutcome) -> DrillResult:
         cells = {test.name: _cell(test, fault) for test in run.tests}
-        asked = frozenset[str]().union(*(baseline.tests[lab.id] for lab in self._labs(fault, baseline)))
         verdict, remark = _verdict(fault, asked, run, cells)
         lab_tests = frozenset(test.name for test in run.of_marker(fault.lab.marker))
         return self._result(

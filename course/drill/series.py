@@ -49,9 +49,7 @@ class Series:
             warm = open_runner()
             runner: Runner = self._stack.enter_context(warm) if warm is not None else ColdRunner()
             copies = self._stack.enter_context(temporary_folder("drill"))
-            drill = Drill(self.course, self.chapter, self.subject, runner, copies)
-            drill.narrow = self._narrow
-            self._free.put(drill)
+            self._free.put(Drill(self.course, self.chapter, self.subject, runner, copies))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -80,7 +78,7 @@ class Series:
             )
 
     def _run(self, fault: Fault, form: Form, baseline: Baseline) -> DrillResult:
-        return self._with_drill(lambda drill: drill.run(fault, form, baseline))
+        return self._with_drill(lambda drill: drill.run(fault, form, baseline, narrow=self._narrow))
 
     def _with_drill(self, work: Callable[[Drill], T]) -> T:
         drill = self._free.get()

@@ -144,6 +144,7 @@ class Record:
 def _lay_over(source: Path, target: Path) -> None:
     """Put the learner's sources in the place of the starter's, bytecode aside."""
     shutil.rmtree(target)
+    target.mkdir()
     for file in source.rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
             copy = target / file.relative_to(source)

@@ -66,8 +66,7 @@ def _results(bench: Workbench, chapter: Chapter) -> list[DrillResult]:
 
 def _drill(bench: Workbench, chapter: Chapter, subject: Subject) -> list[DrillResult]:
     faults = [(f, form) for f in chapter_faults(chapter) for form in f.forms if form in subject.forms]
-    # One more than processors: tests of time-outs wait for most of their time.
-    workers = workers_for(len(faults)) + 1
+    workers = workers_for(len(faults))
     with (
         Series(bench.course, chapter, subject, workers, narrow=True) as series,
         ThreadPoolExecutor(workers) as pool,

@@ -182,3 +182,20 @@ def test_shared_work_is_done_once_and_fails_for_all(gate, tmp_path):
             gate.bench.once("thing", half)
     assert len(made) == 1
     assert not made[0].exists()
+
+
+def test_long_claims_begin_first():
+    """Whatever stands before them: no worker is left alone with a long claim in the end."""
+    begun: list[str] = []
+
+    def claim(name: str, *, long: bool) -> Claim:
+        def prove() -> str:
+            begun.append(name)
+            return ""
+
+        return Claim(chapter="", sentence=name, prove=prove, long=long)
+
+    claims = [claim("a", long=False), claim("b", long=True), claim("c", long=False), claim("d", long=True)]
+    with ThreadPoolExecutor(1) as pool:
+        assert [verdict.sentence for verdict in judge_claims(claims, pool)] == ["a", "b", "c", "d"]
+    assert begun == ["b", "d", "a", "c"]
