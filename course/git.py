@@ -93,6 +93,21 @@ def _command() -> Command:
     return Command(os.sep)
 
 
+def _program() -> str:
+    """Git's full path: Copier's own tools swap the process's environment for moments, PATH with it.
+
+    Raises EnvironmentFault where there is none.
+    """
+    found = shutil.which("git")
+    if found is None:
+        raise _no_git()
+    return str(Path(found).absolute())
+
+
+def _no_git() -> EnvironmentFault:
+    return EnvironmentFault("git was not found on PATH.", "Install git, then run this again.")
+
+
 def shut_out_user() -> None:
     """Take the user's git variables and configuration out of this process, for its children too."""
     # Without GIT_PYTHON_REFRESH a missing git ends GitPython's import; the command itself reports it better.
@@ -118,15 +133,13 @@ class Git:
 
         try:
             output = command.execute(
-                ["git", "-C", str(self.folder.absolute()), *arguments],
+                [_program(), "-C", str(self.folder.absolute()), *arguments],
                 istream=stdin,
                 env={**_environment(), **(env or {})},
                 strip_newline_in_stdout=True,
             )
         except GitCommandNotFound as error:
-            raise EnvironmentFault(
-                "git was not found on PATH.", "Install git, then run this again."
-            ) from error
+            raise _no_git() from error
         except GitCommandError as error:
             raise self._error(arguments, str(error.stderr)) from error
         return str(output)

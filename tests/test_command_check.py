@@ -214,9 +214,10 @@ def test_check_writes_nothing_but_evidence(
 def test_edit_of_equal_size_within_a_second_is_seen(
     call: Program, practice: Path, done: Done, tests_in: Program
 ) -> None:
-    """Bytecode that lies beside the file is never trusted."""
+    """Bytecode that lies beside the file is never trusted, nor what an earlier check kept of another text."""
     done(practice, "02.3")
     assert tests_in(practice, "-q", "-m", "lab02_1").status == 0
+    assert "Lab 02.1 2/2" in call("check", cwd=practice).out
     file = practice / INDEX
     text = file.read_text("utf-8")
     stat = file.stat()

@@ -312,7 +312,7 @@ def test_fault_by_hand_needs_a_solved_lab(call: Program, practice: Path) -> None
 
 def test_mistyped_fault_is_guessed(call: Program, tiny_folder: Path) -> None:
     """The nearest name comes first, and few others."""
-    ran = call("--course", tiny_folder, "drill", "02.2-anywere", cwd=tiny_folder)
+    ran = call("--course", tiny_folder, "drill", "01.2-anywhere", cwd=tiny_folder)
     assert ran.status == 2
     assert "Perhaps: 02.2-anywhere" in ran.err
     assert ran.err.count(",") <= 2

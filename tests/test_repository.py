@@ -82,3 +82,22 @@ def test_only_one_place_builds_syntax_trees() -> None:
     door = ROOT / "course" / "syntax.py"
     others = [file for file in (ROOT / "course").rglob("*.py") if file != door]
     assert [file.name for file in others if "ast.parse(" in file.read_text("utf-8")] == []
+
+
+def test_git_is_started_wherever_the_process_stands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither a current directory that vanishes nor a PATH swapped by another thread keeps git from a folder."""
+    from git import Git as Command
+
+    from course.git import Git
+
+    execute = Command.execute
+
+    def disturbed(self: Command, command: list[str], **options: Any) -> Any:
+        assert Path(self.working_dir or "").is_dir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", str(tmp_path / "nowhere"))
+            return execute(self, command, **options)
+
+    monkeypatch.setattr(Command, "execute", disturbed)
+    assert Git(tmp_path).run("init", "--quiet", ".") == ""
+    assert (tmp_path / ".git").is_dir()
