@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -93,7 +94,7 @@ def test_git_is_started_wherever_the_process_stands(monkeypatch: pytest.MonkeyPa
     execute = Command.execute
 
     def disturbed(self: Command, command: list[str], **options: Any) -> Any:
-        assert Path(self.working_dir or "").is_dir()
+        assert self.working_dir == os.sep
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", str(tmp_path / "nowhere"))
             return execute(self, command, **options)
