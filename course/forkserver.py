@@ -1,29 +1,27 @@
 """The warm runner's server: one thread, pytest and its plugins loaded, a forked child for each run.
 
-Its arguments are the plugins, by module; it imports nothing of the engine but course.pytestrun. It reads one
-JSON request a line on standard input (arguments, cwd, env, out, err, deadline, preload, cache), answers each
-with one JSON line (status, timed_out, seconds) and ends with its input. Decision: a process of its own,
-because a fork is only safe where nothing started a thread.
+Its arguments are the plugins, by module. It reads one JSON request a line on standard input (course.forked
+says what is in it), answers each with one JSON line (status, timed_out, seconds) and ends with its input.
+Runs that are like an earlier one are forked from a template (course.template).
+Decision: a process of its own, because a fork is only safe where nothing started a thread.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import io
 import json
 import os
-import select
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+from course.forked import Conversation, detach, enter, finish, freeze, preload
 from course.pytestrun import run_pytest
+from course.template import Templates
 
-_POLL = 0.002
 _REHEARSAL = {
     "pyproject.toml": """
 [tool.pytest.ini_options]
@@ -48,18 +46,6 @@ async def test_asynchronous():
 }
 
 
-def preload(names: list[str]) -> None:
-    """Import modules that runs need, so that children have them; what fails is left to them."""
-    missing = [name for name in names if name not in sys.modules]
-    for name in missing:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    if missing:
-        # A child's collector then passes over all that was here before the fork, and shares its pages.
-        gc.collect()
-        gc.freeze()
-
-
 def rehearse(plugins: list[str]) -> None:
     """Run pytest once here, on tests of no matter: what a first run fetches and compiles, later ones have.
 
@@ -81,74 +67,38 @@ def rehearse(plugins: list[str]) -> None:
     for name in set(sys.modules) - modules:
         if name.startswith("test_rehearsal"):
             del sys.modules[name]
-    gc.collect()
-    gc.freeze()
+    freeze()
 
 
 def serve() -> None:
     """Answer requests until the input ends."""
-    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    preload(["pytest", *sys.argv[1:]])
-    rehearse(sys.argv[1:])
-    print(json.dumps({"ready": os.getpid()}), file=answers, flush=True)
-    for line in iter(sys.stdin.buffer.readline, b""):
+    conversation = Conversation(os.fdopen(os.dup(0), "rb"), os.dup(1))
+    plugins = sys.argv[1:]
+    preload(["pytest", *plugins])
+    rehearse(plugins)
+    conversation.answer({"ready": os.getpid()})
+    templates = Templates(plugins, conversation)
+    for line in iter(conversation.next, b""):
         request = json.loads(line)
-        preload(request["preload"])
-        answer = run_forked(request, answers.fileno())
-        print(json.dumps(answer), file=answers, flush=True)
+        preload(request["libraries"])
+        if templates.answer(line, request):
+            continue
+        begun = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            templates.close()
+            _run_whole(plugins, request, conversation)
+        finish(pid, request, conversation, begun)
 
 
-def run_forked(request: dict[str, Any], answers: int) -> dict[str, Any]:
-    """Run pytest in a forked child, in a session of its own, and kill it whole at its deadline."""
-    begun = time.monotonic()
-    pid = os.fork()
-    if pid == 0:
-        os.close(answers)
-        _run_child(request)
-    status, timed_out = _wait(pid, begun + request["deadline"])
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    return {"status": status, "timed_out": timed_out, "seconds": time.monotonic() - begun}
-
-
-def _wait(pid: int, end: float) -> tuple[int, bool]:
-    """The child's status; killed where the deadline comes, or where nobody waits for the answer any more."""
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), False
-        late = time.monotonic() >= end
-        if late or _input_ended():
-            _kill(pid)
-            _, status = os.waitpid(pid, 0)
-            if not late:
-                sys.exit(0)
-            return os.waitstatus_to_exitcode(status), True
-        time.sleep(_POLL)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _input_ended() -> bool:
-    """Whether the engine is gone: while a run is on it sends nothing, so that readable input is its end."""
-    return bool(select.select([0], [], [], 0)[0])
-
-
-def _run_child(request: dict[str, Any]) -> NoReturn:
-    os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for number, path in ((1, request["out"]), (2, request["err"])):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+def _run_whole(plugins: list[str], request: dict[str, Any], conversation: Conversation) -> NoReturn:
+    """In a forked child: go through all of pytest."""
+    kind = request["template"]
+    detach(request, conversation)
     os.environ.clear()
-    os.environ.update(request["env"])
-    os.chdir(request["cwd"])
-    run_pytest(sys.argv[1:], request["arguments"], request["cache"])
+    os.environ.update(kind["env"])
+    enter(request)
+    run_pytest(plugins, kind["arguments"], kind["cache"])
 
 
 if __name__ == "__main__":

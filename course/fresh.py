@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.abc
 import importlib.machinery
 import marshal
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -41,8 +43,14 @@ class FreshLoader(importlib.machinery.SourceFileLoader):
         return code
 
 
+_sources: set[str] = set()
+
+
 def load_fresh_under(source: str) -> None:
     """Have every module below the folder `source` loaded so, from now on."""
+    if source in _sources:
+        return
+    _sources.add(source)
     hook = importlib.machinery.FileFinder.path_hook(
         (FreshLoader, importlib.machinery.SOURCE_SUFFIXES),
         (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
@@ -55,3 +63,40 @@ def load_fresh_under(source: str) -> None:
 
     sys.path_hooks.insert(0, finder)
     sys.path_importer_cache.clear()
+
+
+def import_ahead(names: Iterable[str], *, barred: Iterable[str] = ()) -> None:
+    """Import modules, as far as they come without a barred one; what fails is as if never tried."""
+    finder = _Barred(barred)
+    sys.meta_path.insert(0, finder)
+    try:
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except BaseException:  # noqa: BLE001 - a run imports it too, and testifies
+                forget(name)
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def forget(package: str) -> None:
+    """Have a module, and those below it, imported anew by the next who asks."""
+    for name in [name for name in sys.modules if lies_in(name, package)]:
+        del sys.modules[name]
+
+
+def lies_in(name: str, package: str) -> bool:
+    """Whether a module is a package, or one below it."""
+    return name == package or name.startswith(f"{package}.")
+
+
+class _Barred(importlib.abc.MetaPathFinder):
+    """Has no module of these names imported."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Raise ImportError for a barred name, and leave others to the next finder."""
+        if fullname in self._names:
+            raise ImportError(f"{fullname} is not imported ahead")

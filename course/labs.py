@@ -7,6 +7,9 @@ makes a check quicker than plain pytest, and foreign plugins can't change a verd
 from __future__ import annotations
 
 import json
+import os
+import re
+import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,12 +17,12 @@ from typing import Any
 
 from course.catalog import Chapter, Course
 from course.judge import TestRun, judge
-from course.leftovers import temporary_folder
 from course.manifest import LabEntry
 from course.outcome import LabOutcome, RunOutcome, Status
 from course.process import child_environment, for_child
-from course.runner import CODE, ColdRunner, Runner
+from course.runner import CODE, Call, ColdRunner, Runner
 
+_MODULE = re.compile(r"""^MODULE = ["']([\w.]+)["']$""", re.MULTILINE)
 _UNUSED = [
     part for name in ("pastebin", "stepwise", "setuponly", "setupplan")
     for part in ("-p", f"no:{name}")
@@ -51,36 +54,48 @@ def lab_run(
 def run_tests(run: TestRun, runner: Runner | None = None) -> RunOutcome:
     """Run the tests in a child process, by default a fresh one, and say what came of it."""
     runner = runner or ColdRunner()
-    bytecode = runner.bytecode(_test_files(run))
-    with temporary_folder("run") as folder:
-        report = folder / "report.jsonl"
-        settings = {
-            "report": for_child(report),
-            "tree": for_child(run.tree.resolve()),
-            "package": run.package,
-            "modules": list(run.modules),
-            "fault": for_child(run.fault) if run.fault is not None else None,
-            "until": time.time() + run.deadline,
-            "shuffle": run.shuffle,
-            "kept": for_child(bytecode / CODE) if bytecode is not None else None,
-        }
-        own = {
-            "COURSE_WITNESS": json.dumps(settings),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
-        }
-        finished = runner.run(
-            [*_arguments(run), f"--basetemp={folder / 'tmp'}"],
-            cwd=folder if run.elsewhere else run.tree,
-            env=child_environment(own),
-            deadline=run.deadline,
-            cache=bytecode,
-        )
+    with runner.folder() as folder:
+        # A name of its own: what an earlier run left running may still write to that one's.
+        report = folder / f"report-{secrets.token_hex(4)}.jsonl"
+        finished = runner.run(_call(run, runner.bytecode(_test_files(run)), folder, report))
         events = _read_events(report)
-        runner.learn([name for event in events if event["event"] == "end" for name in event["libraries"]])
+        for event in events:
+            if event["event"] == "end":
+                runner.learn(event["libraries"], event["earlier"])
         stack = report.with_suffix(".stack")
         stack_text = stack.read_text("utf-8", "replace") if stack.is_file() else ""
     return judge(run, finished, events, stack_text)
+
+
+def _call(run: TestRun, bytecode: Path | None, folder: Path, report: Path) -> Call:
+    """How pytest is called for a run that writes into a folder and testifies in a report."""
+    target, alone = _target(run)
+    witness = {
+        "report": for_child(report),
+        "tree": for_child(run.tree.resolve()),
+        "package": run.package,
+        "modules": list(run.modules),
+        "fault": for_child(run.fault) if run.fault is not None else None,
+        "target": target,
+        "until": time.time() + run.deadline,
+        "shuffle": run.shuffle,
+        "kept": for_child(bytecode / CODE) if bytecode is not None else None,
+    }
+    own = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis"),
+    }
+    return Call(
+        arguments=[*_arguments(run), f"--basetemp={folder / 'tmp'}"],
+        cwd=folder if run.elsewhere else run.tree,
+        env=child_environment(own),
+        witness=json.dumps(witness),
+        deadline=run.deadline,
+        cache=bytecode,
+        target=target,
+        alone=alone,
+        settled=_settled_files(run),
+    )
 
 
 def _test_files(run: TestRun) -> list[Path]:
@@ -88,6 +103,35 @@ def _test_files(run: TestRun) -> list[Path]:
     files = [run.tree / file for file in run.files]
     beside = {other for file in files for other in file.parent.glob("*.py") if other.is_file()}
     return [*files, *sorted(beside)]
+
+
+def _target(run: TestRun) -> tuple[str, bool]:
+    """The module that the fault is planted in, and whether the fault may reach others of the package.
+
+    It is the one that the fault names as MODULE, else the first that is taught; empty without a fault.
+    """
+    if run.fault is None:
+        return "", False
+    text = run.fault.read_text("utf-8", "replace") if run.fault.is_file() else ""
+    named = _MODULE.search(text)
+    return (named[1] if named is not None else run.modules[0]), run.package in _MODULE.sub("", text)
+
+
+def _settled_files(run: TestRun) -> list[Path]:
+    """What stands before a run: configuration, conftest.py, source; what is taught only with a fault."""
+    top = run.tree / "src"
+    taught = {top / name.replace(".", "/") for name in run.modules if run.fault is None}
+    folders = {run.tree / folder for file in run.files for folder in Path(file).parents}
+    found = [run.tree / "pyproject.toml", *(folder / "conftest.py" for folder in folders)]
+    for parent, below, files in os.walk(top):
+        below[:] = [name for name in below if name != "__pycache__"]
+        paths = [Path(parent, name) for name in files]
+        found += [
+            path
+            for path in paths
+            if path.with_suffix("") not in taught and not (path.stem == "__init__" and path.parent in taught)
+        ]
+    return sorted(found)
 
 
 def _arguments(run: TestRun) -> list[str]:

@@ -10,14 +10,16 @@ import secrets
 import shutil
 import subprocess  # noqa: TID251 - only for its types; processes are started by course.process
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, TypedDict
 
 from course.errors import EnvironmentFault
 from course.history import cache_folder
-from course.leftovers import temporary_folder
+from course.leftovers import remove_partial, temporary_folder
 from course.process import (
     Finished,
     child_environment,
@@ -26,6 +28,7 @@ from course.process import (
     run_process,
     start_process,
 )
+from course.pytestrun import SETTINGS
 
 PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
 
@@ -40,8 +43,32 @@ class _Answer(TypedDict):
     seconds: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One run of pytest: arguments, directory, environment, what the witness is told, deadline (seconds).
+
+    `cache` is the folder for bytecode. `target` is the module that a fault is planted in, if one is; `alone`
+    is where the fault may reach others, so that what imports those has to come behind it.
+    `settled` are the files that stand before a run begins: what pytest reads before it collects, and the code
+    under test, what is taught only where a fault is planted in it.
+    """
+
+    arguments: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    witness: str
+    deadline: float
+    cache: Path | None
+    target: str
+    alone: bool
+    settled: Sequence[Path]
+
+
 class Runner(Protocol):
     """Runs pytest with arguments in a directory."""
+
+    def folder(self) -> contextlib.AbstractContextManager[Path]:
+        """An empty folder for what a run needs to write, until its end."""
 
     def bytecode(self, tests: Sequence[Path]) -> Path | None:
         """The folder for bytecode of runs of these test files, made by their text; None where none is kept.
@@ -49,44 +76,32 @@ class Runner(Protocol):
         The code under test has its own in `code` below it.
         """
 
-    def run(
-        self,
-        arguments: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        deadline: float,
-        cache: Path | None,
-    ) -> Finished:
-        """Run pytest to its end or its deadline (seconds), with bytecode in `cache`."""
+    def run(self, call: Call) -> Finished:
+        """Run pytest to its end or its deadline."""
 
-    def learn(self, modules: Sequence[str]) -> None:
-        """Take note of library modules that runs import."""
+    def learn(self, libraries: Sequence[str], earlier: Sequence[str]) -> None:
+        """Take note of what a run imported: library modules, and the package's but for what is taught."""
 
 
 class ColdRunner:
     """A fresh interpreter for each run."""
 
+    def folder(self) -> contextlib.AbstractContextManager[Path]:
+        return temporary_folder("run")
+
     def bytecode(self, tests: Sequence[Path]) -> Path | None:
         return _kept_bytecode(tests)
 
-    def run(
-        self,
-        arguments: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        deadline: float,
-        cache: Path | None,
-    ) -> Finished:
+    def run(self, call: Call) -> Finished:
         request = {
-            "arguments": [for_child(argument) for argument in arguments],
-            "cache": for_child(cache) if cache is not None else None,
+            "arguments": [for_child(argument) for argument in call.arguments],
+            "cache": for_child(call.cache) if call.cache is not None else None,
         }
         command = [sys.executable, "-P", "-m", "course.pytestrun", *PLUGINS, json.dumps(request)]
-        return run_process(command, cwd=cwd, env=env, deadline=deadline)
+        env = {**call.env, SETTINGS: call.witness}
+        return run_process(command, cwd=call.cwd, env=env, deadline=call.deadline)
 
-    def learn(self, modules: Sequence[str]) -> None:
+    def learn(self, libraries: Sequence[str], earlier: Sequence[str]) -> None:
         return
 
 
@@ -96,8 +111,11 @@ class WarmRunner:
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._folder = self._stack.enter_context(temporary_folder("warm"))
+        # What is removed holds up no run.
+        self._removal = self._stack.enter_context(ThreadPoolExecutor(1))
         self._server: subprocess.Popen[bytes] | None = None
-        self._preload: list[str] = []
+        self._libraries: list[str] = []
+        self._earlier: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -119,28 +137,37 @@ class WarmRunner:
         (folder / CODE).mkdir(parents=True, exist_ok=True)
         return folder
 
-    def learn(self, modules: Sequence[str]) -> None:
-        self._preload = sorted({*self._preload, *modules})
+    def learn(self, libraries: Sequence[str], earlier: Sequence[str]) -> None:
+        self._libraries = sorted({*self._libraries, *libraries})
+        self._earlier = list(dict.fromkeys([*self._earlier, *earlier]))
 
-    def run(
-        self,
-        arguments: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        deadline: float,
-        cache: Path | None,
-    ) -> Finished:
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[Path]:
+        # The same each time, because runs that agree in their places can be forked from one process.
+        folder = self._folder / "run"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            self._removal.submit(remove_partial, folder.rename(self._folder / f"old-{secrets.token_hex(4)}"))
+
+    def run(self, call: Call) -> Finished:
         out, err = self._folder / "out", self._folder / "err"
         request = {
-            "arguments": [for_child(argument) for argument in arguments],
-            "cwd": for_child(cwd),
-            "env": {key: for_child(value) for key, value in env.items()},
-            "deadline": deadline,
-            "preload": self._preload,
+            "template": {
+                "arguments": [for_child(argument) for argument in call.arguments],
+                "cwd": for_child(call.cwd),
+                "env": {key: for_child(value) for key, value in call.env.items()},
+                "cache": for_child(call.cache) if call.cache is not None else None,
+                "target": call.target,
+                "earlier": [] if call.alone else self._earlier,
+                "settled": _settled(call.settled),
+            },
+            "witness": call.witness,
+            "deadline": call.deadline,
+            "libraries": self._libraries,
             "out": for_child(out),
             "err": for_child(err),
-            "cache": for_child(cache) if cache is not None else None,
         }
         answer = self._ask(request)
         return Finished(
@@ -211,6 +238,15 @@ def _digest(files: Sequence[Path]) -> str:
         data = file.read_bytes()
         digest.update(f"{len(data)} ".encode() + data)
     return digest.hexdigest()[:16] if files else ""
+
+
+def _settled(files: Sequence[Path]) -> str:
+    """A name for what these files hold, and for which of them are there."""
+    digest = hashlib.sha256()
+    for file in files:
+        data = file.read_bytes() if file.is_file() else b""
+        digest.update(os.fsencode(file) + f"\0{len(data)} ".encode() + data)
+    return digest.hexdigest()
 
 
 def _kept_bytecode(tests: Sequence[Path]) -> Path | None:

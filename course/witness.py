@@ -6,11 +6,12 @@ file is opened anew for each line, because learner code may close any descriptor
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
+import itertools
 import json
 import os
 import random
@@ -20,54 +21,84 @@ import time
 import traceback
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from course.fresh import FreshLoader, load_fresh_under
+from course.exits import ExitWatch
+from course.fresh import FreshLoader, forget, import_ahead, lies_in, load_fresh_under
+from course.pytestrun import SETTINGS
 
-SETTINGS = "COURSE_WITNESS"
+NAME = "course-witness"
 _GRACE = 5.0
 _LONGEST = 4000
-_DESCRIPTORS = 256
 _HYPOTHESIS = "_hypothesis_pytestplugin"
+# Their own: learner code, and the witness that watches for it, put others in their place.
+_open, _put, _close = os.open, os.write, os.close
 
 
 class Witness:
-    """Testifies to one run. `settings`: report, tree, package, modules, fault, until, shuffle, kept."""
+    """Testifies to one run at a time.
+
+    `settings`: report, tree, package, modules, fault and its target, until, shuffle, kept.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        self._watchdog: Any = None
+        self._relative: dict[str, str | None] = {}
+        self._exits = ExitWatch(
+            lambda call, frames: self.tell("exit", places=self._places(frames), call=call)
+        )
+        self.take(settings)
+
+    def take(self, settings: dict[str, Any]) -> None:
+        """Be of a run with these settings."""
         self.report = Path(settings["report"])
         self.tree = Path(settings["tree"])
         self.package: str = settings["package"]
         self.modules: list[str] = settings["modules"]
-        self.fault: str | None = settings.get("fault")
-        self.until: float | None = settings.get("until")
-        self.shuffle: int | None = settings.get("shuffle")
-        self.kept = Path(settings["kept"]) if settings.get("kept") else None
+        self.fault: str | None = settings["fault"]
+        self.target: str = settings["target"]
+        self.until: float = settings["until"]
+        self.shuffle: int | None = settings["shuffle"]
+        self.kept = Path(settings["kept"]) if settings["kept"] else None
         self._compared: tuple[str, str] | None = None
-        self._watchdog: Any = None
-        self._needed: frozenset[int] = frozenset()
-        self._loaded = frozenset(sys.modules)
+        self._loaded = len(sys.modules)
 
     def tell(self, event: str, **data: Any) -> None:
         """Write one event."""
-        line = json.dumps({"event": event, **data}, ensure_ascii=True) + "\n"
-        with self.report.open("a", encoding="ascii") as file:
-            file.write(line)
+        self._write([{"event": event, **data}])
+
+    def _write(self, events: Iterable[dict[str, Any]]) -> None:
+        lines = "".join(json.dumps(event, ensure_ascii=True) + "\n" for event in events)
+        descriptor = _open(self.report, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            _put(descriptor, lines.encode("ascii"))
+        finally:
+            _close(descriptor)
 
     def prepare(self) -> None:
         """Before collection: load from source, watch for exits, prove the package, plant the fault."""
         FreshLoader.kept = self.kept
         load_fresh_under(str(self.tree / "src"))
-        self._watch_exits()
+        self._exits.begin()
         self._start_watchdog()
         self.tell("start", origin=self._origin(), pid=os.getpid())
         if self.fault is not None:
-            self._plant(self.fault)
+            self._plant(self.fault, self.target)
         for name in self.modules:
             self._try_import(name)
+
+    def settle(self, names: Iterable[str]) -> None:
+        """Before a fork: import what a run has imported when its first teaching module comes, or its fault.
+
+        `names` are modules that such runs imported.
+        """
+        FreshLoader.kept = self.kept
+        load_fresh_under(str(self.tree / "src"))
+        import_ahead((name for name in names if lies_in(name, self.package)), barred=self.modules)
+        if self.target:
+            importlib.import_module(self.target)
 
     def _origin(self) -> str | None:
         try:
@@ -78,12 +109,9 @@ class Witness:
 
     def _start_watchdog(self) -> None:
         """Have the stack of an endless loop written shortly before the engine ends this process."""
-        if self.until is not None:
-            self._watchdog = self.report.with_suffix(".stack").open("w", encoding="utf-8")
-            faulthandler.dump_traceback_later(
-                max(0.05, 0.85 * (self.until - time.time())), file=self._watchdog
-            )
-            self._end_alone(self.until + _GRACE)
+        self._watchdog = self.report.with_suffix(".stack").open("w", encoding="utf-8")
+        faulthandler.dump_traceback_later(max(0.05, 0.85 * (self.until - time.time())), file=self._watchdog)
+        self._end_alone(self.until + _GRACE)
 
     def _end_alone(self, end: float) -> None:
         """Have this process end by itself where the engine was killed and nobody else ends it."""
@@ -91,34 +119,13 @@ class Witness:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, max(_GRACE, end - time.time()))
 
-    def _watch_exits(self) -> None:
-        """Testify to what ends or blinds the process from inside, and to the line that does it."""
-        leave = os._exit
-        self._needed = frozenset(_open_descriptors())
-        for name in ("close", "closerange"):
-            setattr(os, name, self._told_first(name, getattr(os, name)))
-
-        def tell_and_leave(status: int) -> NoReturn:
-            self.tell("exit", places=self._places(_frames(sys._getframe(1))), call="os._exit")
-            leave(status)
-
-        os._exit = tell_and_leave
-
-    def _told_first(self, name: str, close: Any) -> Any:
-        def tell_and_close(descriptor: int, *more: int) -> None:
-            if not self._needed.isdisjoint(range(descriptor, more[0] if more else descriptor + 1)):
-                self.tell("exit", places=self._places(_frames(sys._getframe(1))), call=f"os.{name}")
-            close(descriptor, *more)
-
-        return tell_and_close
-
-    def _plant(self, file: str) -> None:
+    def _plant(self, file: str, target: str) -> None:
         spec = importlib.util.spec_from_file_location("course_fault", file)
         if spec is None or spec.loader is None:
             raise pytest.UsageError(f"{file} is not a Python file")
         fault = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(fault)
-        module = importlib.import_module(getattr(fault, "MODULE", self.modules[0]))
+        module = importlib.import_module(target)
         fault.inject(module)
         self.tell("planted", fault=file, module=module.__name__)
 
@@ -127,8 +134,7 @@ class Witness:
             importlib.import_module(name)
         except BaseException as error:  # noqa: BLE001 - whatever ends an import is testified, sys.exit too
             self.tell("import_failed", module=name, **self._failure(error, "collect"))
-            for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
-                del sys.modules[loaded]
+            forget(name)
 
     def _failure(self, error: BaseException, phase: str) -> dict[str, Any]:
         names = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, BaseException)]
@@ -152,16 +158,18 @@ class Witness:
         }
 
     def _places(self, frames: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        places = []
-        for file, line in frames:
-            if file.startswith("<"):
-                continue
+        found = [(self._place(file), line) for file, line in frames if not file.startswith("<")]
+        return [(file, line) for file, line in found if file is not None]
+
+    def _place(self, file: str) -> str | None:
+        """The path inside the tree, None for one that leads out of it."""
+        if file not in self._relative:
             try:
-                relative = Path(file).resolve().relative_to(self.tree.resolve())
+                relative = Path(file).resolve().relative_to(self.tree.resolve()).as_posix()
             except (ValueError, OSError):
-                continue
-            places.append((relative.as_posix(), line))
-        return places
+                relative = None
+            self._relative[file] = relative
+        return self._relative[file]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -183,6 +191,12 @@ class Witness:
                 )
         return report
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        """Pass over what lies beside the asked files; pytest asks of nothing that was asked for by name."""
+        asked = (Path(argument.partition("::")[0]) for argument in config.args)
+        return None if any(collection_path.is_relative_to(path) for path in asked) else True
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Shuffle where a seed was given."""
         if self.shuffle is not None:
@@ -190,15 +204,19 @@ class Witness:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Testify to what will be run."""
-        for item in session.items:
-            function = getattr(item, "originalname", None) or item.name
-            rule = (getattr(getattr(item, "function", None), "__doc__", None) or "").strip()
-            file = item.path.relative_to(self.tree) if item.path.is_relative_to(self.tree) else item.path
-            markers = sorted({mark.name for mark in item.iter_markers()})
-            rule = " ".join(rule.split("\n\n")[0].split())
-            self.tell(
-                "item", node=item.nodeid, name=function, file=file.as_posix(), rule=rule, markers=markers
-            )
+        self._write(self._item(item) for item in session.items)
+
+    def _item(self, item: pytest.Item) -> dict[str, Any]:
+        file = item.path.relative_to(self.tree) if item.path.is_relative_to(self.tree) else item.path
+        rule = (getattr(getattr(item, "function", None), "__doc__", None) or "").strip()
+        return {
+            "event": "item",
+            "node": item.nodeid,
+            "name": getattr(item, "originalname", None) or item.name,
+            "file": file.as_posix(),
+            "rule": " ".join(rule.split("\n\n")[0].split()),
+            "markers": sorted({mark.name for mark in item.iter_markers()}),
+        }
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> None:
         """Remember what a failing comparison compared: lab tests write `assert actual == expected`."""
@@ -224,34 +242,28 @@ class Witness:
         """Testify that the run came to its own end, and which files were imported."""
         names = {self.package, *self.modules}
         files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
-        self.tell("end", exit=int(exitstatus), files=files, libraries=self._libraries())
+        libraries, earlier = self._imported()
+        self.tell("end", exit=int(exitstatus), files=files, libraries=libraries, earlier=earlier)
+        self._exits.end()
+        # Nothing of a run that is over is worth the collections that pytest makes at its end.
+        gc.freeze()
         if "hypothesis" not in sys.modules:
             # No test used it; its plugin would import it now, for a summary of nothing.
             session.config.pluginmanager.unregister(name=_HYPOTHESIS)
 
-    def _libraries(self) -> list[str]:
-        """The library modules that the run imported beyond what was loaded when it began."""
-        found = []
-        for name in sys.modules.keys() - self._loaded:
-            origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None)
-            if origin in ("built-in", "frozen") or (
-                origin and origin.startswith((sys.prefix, sys.base_prefix))
-            ):
-                found.append(name)
-        return [] if self.fault is not None else sorted(found)
-
-
-def _open_descriptors() -> Generator[int]:
-    """What is open now: standard streams, and pytest's own copies of them."""
-    for descriptor in range(_DESCRIPTORS):
-        with contextlib.suppress(OSError):
-            os.fstat(descriptor)
-            yield descriptor
-
-
-def _frames(frame: FrameType | None) -> list[tuple[str, int]]:
-    frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_stack(frame)]
-    return frames[::-1]
+    def _imported(self) -> tuple[list[str], list[str]]:
+        """What the run imported: library modules, and those of the package but for what is taught."""
+        libraries: list[str] = []
+        earlier: list[str] = []
+        # The newest names only: touching the others copies pages that are shared with the fork's parent.
+        count = max(0, len(sys.modules) - self._loaded)
+        for name in list(itertools.islice(reversed(sys.modules), count)):
+            origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) or ""
+            if lies_in(name, self.package):
+                earlier += [name] if name not in self.modules else []
+            elif origin in ("built-in", "frozen") or origin.startswith((sys.prefix, sys.base_prefix)):
+                libraries.append(name)
+        return sorted(libraries), earlier[::-1]
 
 
 def _is_assertion(error: BaseException) -> bool:
@@ -269,10 +281,16 @@ def _shown(value: object) -> str:
     return text if len(text) <= 600 else f"{text[:400]} … {text[-160:]}"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Take the stand, where the engine asked for it."""
-    settings = os.environ.pop(SETTINGS, None)
-    if settings is not None:
-        witness = Witness(json.loads(settings))
-        config.pluginmanager.register(witness, "course-witness")
-        witness.prepare()
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Take the stand, where the engine asked for it: behind all that pytest does before it collects."""
+    settings = json.loads(os.environ.pop(SETTINGS, "null"))
+    if settings is None:
+        return
+    witness = session.config.pluginmanager.get_plugin(NAME)
+    if witness is None:
+        witness = Witness(settings)
+        session.config.pluginmanager.register(witness, NAME)
+    else:
+        witness.take(settings)
+    witness.prepare()

@@ -94,7 +94,7 @@ def test_wrong_value_shows_expected_and_actual(call: Program, practice: Path, do
     [
         ("import sys\nsys.exit(0)\n", "sys.exit(0) was called"),
         ("import os\nos._exit(0)\n", "os._exit() ended the run"),
-        ("import os\nos.closerange(0, 64)\n", "os.closerange() ended the run"),
+        ("import os\nos.closerange(0, 64)\n", "os.closerange() closed what pytest needs"),
         ("import os\nos.closerange(3, 64)\n", "os.closerange() closed what pytest needs"),
         ("input('name? ')\n", "it reads from standard input"),
         ("def broken(:\n", "SyntaxError"),

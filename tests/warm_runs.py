@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from course.process import Finished
 from course.runner import WarmRunner, can_fork
 
 
@@ -22,9 +22,10 @@ class Lent(WarmRunner):
     def __exit__(self, *error: object) -> None:
         return None
 
-    def run(self, *arguments: Any, **options: Any) -> Finished:
-        with self._one_at_a_time:
-            return super().run(*arguments, **options)
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[Path]:
+        with self._one_at_a_time, super().folder() as folder:
+            yield folder
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import mutation
@@ -19,7 +18,8 @@ from course.drill.faults import chapter_faults
 from course.judge import TestRun
 from course.labs import lab_run, run_tests
 from course.process import Finished, run_process
-from course.runner import PLUGINS, ColdRunner, Runner, WarmRunner
+from course.pytestrun import SETTINGS
+from course.runner import PLUGINS, Call, ColdRunner, Runner, WarmRunner
 
 TIMES = 9
 
@@ -27,20 +27,14 @@ TIMES = 9
 class FreshPytest(ColdRunner):
     """A fresh pytest process with the same named plugins, as a person would start it."""
 
-    def run(
-        self,
-        arguments: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        deadline: float,
-        cache: Path | None,
-    ) -> Finished:
-        """Run pytest to its end or its deadline (seconds)."""
+    def run(self, call: Call) -> Finished:
+        """Run pytest to its end or its deadline."""
         named = [part for plugin in PLUGINS for part in ("-p", plugin)]
-        kept = {key: value for key, value in env.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        command = [sys.executable, "-P", "-m", "pytest", *named, *arguments]
-        return run_process(command, cwd=cwd, env=kept, deadline=deadline)
+        kept = {key: value for key, value in call.env.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        command = [sys.executable, "-P", "-m", "pytest", *named, *call.arguments]
+        return run_process(
+            command, cwd=call.cwd, env={**kept, SETTINGS: call.witness}, deadline=call.deadline
+        )
 
 
 def watch(tree: Path) -> list[float]:

@@ -1,0 +1,228 @@
+"""Processes that have gone through pytest up to collection, and fork a child for each run from there.
+
+One serves runs that agree in all that pytest reads before it collects: arguments, directory, environment,
+configuration, conftest.py. Of the tree it has imported conftest.py and modules of the package that no
+teaching module is needed for, and where faults are planted the module that they are planted in. What is
+under test and stands in no such module comes in the child. Decision: that first part takes a third of a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import pytest
+
+from course.forked import Conversation, detach, enter, finish, freeze, preload
+from course.pytestrun import leave, run_pytest
+from course.witness import NAME, Witness
+
+_MOST = 4
+_DONE, _UNFIT = b".", 1
+
+
+class Templates:
+    """The templates of a server, by the kind of runs that they serve: those that were asked last."""
+
+    def __init__(self, plugins: Sequence[str], conversation: Conversation) -> None:
+        self._plugins = plugins
+        self._conversation = conversation
+        self._seen: set[str] = set()
+        self._unfit: set[str] = set()
+        self._live: dict[str, _Template] = {}
+
+    def answer(self, line: bytes, request: dict[str, Any]) -> bool:
+        """Have a request answered; False where it is not, and an ordinary run has to be made.
+
+        The first of its kind may be the only one, and gets no template; faults come in numbers.
+        """
+        kind = hashlib.sha256(json.dumps(request["template"], sort_keys=True).encode()).hexdigest()
+        again = kind in self._seen
+        self._seen.add(kind)
+        if kind in self._unfit or not (again or request["template"]["target"]):
+            return False
+        template = self._live.pop(kind, None) or self._start(request)
+        if not template.answer(line):
+            template.end()
+            self._unfit.add(kind)
+            return False
+        self._live[kind] = template
+        for old in list(self._live)[:-_MOST]:
+            self._live.pop(old).end()
+        return True
+
+    def _start(self, request: dict[str, Any]) -> _Template:
+        given, lines = os.pipe()
+        answered, answers = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            self.close()
+            os.close(lines)
+            os.close(answered)
+            _become(self._plugins, request, _Served(self._conversation, given, answers))
+        os.close(given)
+        os.close(answers)
+        return _Template(pid, lines, answered)
+
+    def close(self) -> None:
+        """In a forked child: leave the templates to the server."""
+        for template in self._live.values():
+            template.close()
+
+
+class _Template:
+    """A template, seen from the server."""
+
+    def __init__(self, pid: int, lines: int, answered: int) -> None:
+        self._pid = pid
+        self._lines = lines
+        self._answered = answered
+
+    def answer(self, line: bytes) -> bool:
+        """Have it answer a request; False where it can't."""
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._lines, line[written:])
+            return os.read(self._answered, 1) == _DONE
+        except BrokenPipeError:
+            return False
+
+    def end(self) -> None:
+        self.close()
+        os.waitpid(self._pid, 0)
+
+    def close(self) -> None:
+        os.close(self._lines)
+        os.close(self._answered)
+
+
+class _Served:
+    """What a template has of its server: the engine's conversation, its own requests, a way to say "done"."""
+
+    def __init__(self, conversation: Conversation, given: int, answers: int) -> None:
+        self.conversation = conversation
+        self._lines = os.fdopen(given, "rb")
+        self._answers = answers
+
+    def next(self) -> bytes:
+        """The next request; empty at the end."""
+        return self._lines.readline()
+
+    def tell_done(self) -> None:
+        os.write(self._answers, _DONE)
+
+    def is_whole(self) -> bool:
+        """Whether all descriptors are still open, whatever imported code did."""
+        try:
+            for descriptor in (*self.conversation.descriptors, self._lines.fileno(), self._answers):
+                os.fstat(descriptor)
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """In a forked child: leave it to the template."""
+        self._lines.close()
+        os.close(self._answers)
+
+
+def _become(plugins: Sequence[str], request: dict[str, Any], served: _Served) -> NoReturn:
+    """Be a template for requests like this one."""
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(quiet, number)
+    os.close(quiet)
+    kind = request["template"]
+    # What hangs here hangs an ordinary run too, which then is ended as such.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, request["deadline"])
+    os.environ.clear()
+    os.environ.update(kind["env"])
+    os.chdir(kind["cwd"])
+    run_pytest(plugins, kind["arguments"], kind["cache"], [_Stop(request, served)])
+
+
+class _Stop:
+    """The plugin that stops pytest before collection, and lets it go on in children."""
+
+    def __init__(self, request: dict[str, Any], served: _Served) -> None:
+        self._request = request
+        self._served = served
+        self._before = frozenset(sys.modules)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> None:
+        """Return in children only."""
+        witness = Witness(json.loads(self._request["witness"]))
+        if not self._is_clean(str(session.config.rootpath), witness.package):
+            leave(_UNFIT)
+        session.config.pluginmanager.register(witness, NAME)
+        witness.settle(self._request["template"]["earlier"])
+        if threading.active_count() > 1 or not self._served.is_whole():
+            leave(_UNFIT)
+        capture: Any = session.config.pluginmanager.get_plugin("capturemanager")
+        # Its files can't be shared by children: each has its own.
+        capture.stop_global_capturing()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        freeze()
+        self._serve(capture)
+
+    def _is_clean(self, root: str, package: str) -> bool:
+        """Whether nothing of the tree was imported yet but conftest.py."""
+        if package in sys.modules:
+            return False
+        files = [
+            getattr(sys.modules[name], "__file__", None) or "" for name in sys.modules.keys() - self._before
+        ]
+        own = [file for file in files if file.startswith(root + os.sep) and not file.startswith(sys.prefix)]
+        return all(file.endswith(f"{os.sep}conftest.py") for file in own)
+
+    def _serve(self, capture: Any) -> None:
+        """Answer requests, and return in the child of each."""
+        spare = self._fork(capture)
+        while spare is not None:
+            pid, pipe = spare
+            line = self._served.next()
+            begun = time.monotonic()
+            with contextlib.suppress(BrokenPipeError), os.fdopen(pipe, "wb") as stream:
+                stream.write(line)
+            if not line:
+                os.waitpid(pid, 0)
+                leave(0)
+            request = json.loads(line)
+            # The next child is made while this one runs.
+            preload(request["libraries"])
+            spare = self._fork(capture)
+            if spare is not None:
+                finish(pid, request, self._served.conversation, begun)
+                self._served.tell_done()
+
+    def _fork(self, capture: Any) -> tuple[int, int] | None:
+        """Fork a child that waits for its request: its process id, and the pipe for it; None in the child."""
+        given, pipe = os.pipe()
+        pid = os.fork()
+        if pid != 0:
+            os.close(given)
+            return pid, pipe
+        os.close(pipe)
+        self._served.close()
+        detach(self._request, self._served.conversation)
+        capture.start_global_capturing()
+        capture.suspend_global_capture()
+        with os.fdopen(given, "rb") as stream:
+            line = stream.read()
+        if not line:
+            leave(0)
+        request = json.loads(line)
+        preload(request["libraries"])
+        enter(request)
+        return None
