@@ -89,6 +89,7 @@ def serve() -> None:
             templates.close()
             _run_whole(plugins, request, conversation)
         finish(pid, request, conversation, begun)
+    templates.end()
 
 
 def _run_whole(plugins: list[str], request: dict[str, Any], conversation: Conversation) -> NoReturn:

@@ -7,12 +7,14 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_MEMORY, _ROOM = Path("/dev/shm"), 1 << 30
 _PARTIAL = re.compile(
     r"\.?course-partial-(?P<what>[a-z]+)-(?P<host>[0-9a-f]+)-(?P<pid>\d+)-(?P<token>[0-9a-f]+)-.*"
 )
@@ -30,10 +32,34 @@ def _plain_name(what: str) -> str:
     return f"course-partial-{what}-{_host()}-{os.getpid()}-{_TOKEN}-"
 
 
+def temporary_place() -> Path:
+    """Where temporary folders are made: where TMPDIR says, else in memory, else in the system's place.
+
+    Memory is where Linux keeps its own (a tmpfs, as /tmp is on many systems), if scripts may run there and a
+    gigabyte is free: a run of tests makes hundreds of small files, and a disk takes a third of its time.
+    """
+    if not any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")) and _is_fit(_MEMORY):
+        return _MEMORY
+    return Path(tempfile.gettempdir()).resolve()
+
+
+def _is_fit(memory: Path) -> bool:
+    try:
+        told = os.statvfs(memory)
+        shared = memory.stat().st_mode & stat.S_ISVTX
+    except (OSError, AttributeError):
+        return False
+    barred = getattr(os, "ST_RDONLY", 0) | getattr(os, "ST_NOEXEC", 0)
+    free = told.f_bavail * told.f_frsize
+    return (
+        bool(shared) and not told.f_flag & barred and free >= _ROOM and os.access(memory, os.W_OK | os.X_OK)
+    )
+
+
 @contextmanager
 def temporary_folder(what: str) -> Iterator[Path]:
-    """Make a folder for this user only in the system's place; the next one sweeps what a kill left."""
-    parent = Path(tempfile.gettempdir()).resolve()
+    """Make a folder for this user only in the temporary place; the next one sweeps what a kill left."""
+    parent = temporary_place()
     if what not in _swept:
         _swept.add(what)
         sweep_partials(parent, what)

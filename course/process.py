@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -127,6 +128,20 @@ def end_all() -> None:
     _ending = True
     for process in list(_running):
         _signal_group(process)
+
+
+def end_server(process: subprocess.Popen[bytes], patience: float = 2.0) -> None:
+    """End a server with its input, so that it ends what it started; kill it after `patience` seconds."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(patience)
+    if process.poll() is None:
+        kill_group(process)
+        return
+    _running.discard(process)
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

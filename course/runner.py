@@ -23,8 +23,8 @@ from course.leftovers import remove_partial, temporary_folder
 from course.process import (
     Finished,
     child_environment,
+    end_server,
     for_child,
-    kill_group,
     run_process,
     start_process,
 )
@@ -114,10 +114,12 @@ class WarmRunner:
         # What is removed holds up no run.
         self._removal = self._stack.enter_context(ThreadPoolExecutor(1))
         self._server: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
         self._libraries: list[str] = []
         self._earlier: list[str] = []
 
     def __enter__(self) -> Self:
+        self._server = self._server or self._start()
         return self
 
     def __exit__(
@@ -127,9 +129,7 @@ class WarmRunner:
 
     def close(self) -> None:
         """End the server and remove what it kept."""
-        if self._server is not None:
-            kill_group(self._server)
-            self._server = None
+        self._drop()
         self._stack.close()
 
     def bytecode(self, tests: Sequence[Path]) -> Path | None:
@@ -196,24 +196,29 @@ class WarmRunner:
         return answer
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._server is not None and self._server.poll() is None:
-            return self._server
-        server = start_process(
-            [sys.executable, "-P", "-m", "course.forkserver", *PLUGINS],
-            cwd=self._folder,
-            env=child_environment(),
-        )
-        assert server.stdout is not None
-        if not server.stdout.readline():
-            kill_group(server)
-            raise EnvironmentFault("The warm runner did not start.", "`course doctor` says what is missing.")
-        self._server = server
-        return server
+        """The server, once it has said that it is ready. Raises EnvironmentFault."""
+        if self._server is not None and self._server.poll() is not None:
+            self._drop()
+        if self._server is None:
+            self._server = self._start()
+        if not self._is_ready:
+            assert self._server.stdout is not None
+            if not self._server.stdout.readline():
+                self._drop()
+                raise EnvironmentFault(
+                    "The warm runner did not start.", "`course doctor` says what is missing."
+                )
+            self._is_ready = True
+        return self._server
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-P", "-m", "course.forkserver", *PLUGINS]
+        return start_process(command, cwd=self._folder, env=child_environment())
 
     def _drop(self) -> None:
-        if self._server is not None:
-            kill_group(self._server)
-            self._server = None
+        server, self._server, self._is_ready = self._server, None, False
+        if server is not None:
+            end_server(server)
 
 
 def can_fork() -> bool:

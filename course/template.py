@@ -8,6 +8,7 @@ under test and stands in no such module comes in the child. Decision: that first
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -17,11 +18,13 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from course.forked import Conversation, detach, enter, finish, freeze, preload
+from course.pages import Ranges, read_pages, take_pages, write_own_pages
 from course.pytestrun import leave, run_pytest
 from course.witness import NAME, Witness
 
@@ -71,6 +74,11 @@ class Templates:
         os.close(given)
         os.close(answers)
         return _Template(pid, lines, answered)
+
+    def end(self) -> None:
+        """End them all."""
+        while self._live:
+            self._live.popitem()[1].end()
 
     def close(self) -> None:
         """In a forked child: leave the templates to the server."""
@@ -158,6 +166,7 @@ class _Stop:
         self._request = request
         self._served = served
         self._before = frozenset(sys.modules)
+        self._pages: Ranges | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -204,7 +213,13 @@ class _Stop:
             spare = self._fork(capture)
             if spare is not None:
                 finish(pid, request, self._served.conversation, begun)
+                self._pages = read_pages(self._noted) if self._pages is None else self._pages
                 self._served.tell_done()
+
+    @property
+    def _noted(self) -> Path:
+        """Where the first child notes the pages that it wrote."""
+        return Path(f"{self._request['out']}.pages")
 
     def _fork(self, capture: Any) -> tuple[int, int] | None:
         """Fork a child that waits for its request: its process id, and the pipe for it; None in the child."""
@@ -218,6 +233,10 @@ class _Stop:
         detach(self._request, self._served.conversation)
         capture.start_global_capturing()
         capture.suspend_global_capture()
+        if self._pages is None:
+            atexit.register(write_own_pages, self._noted)
+        else:
+            take_pages(self._pages)
         with os.fdopen(given, "rb") as stream:
             line = stream.read()
         if not line:

@@ -5,10 +5,12 @@ Printed as JSON for tools/bench.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import mutation
@@ -26,6 +28,12 @@ TIMES = 9
 
 class FreshPytest(ColdRunner):
     """A fresh pytest process with the same named plugins, as a person would start it."""
+
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[Path]:
+        """An empty folder in the system's place for temporary files."""
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
 
     def run(self, call: Call) -> Finished:
         """Run pytest to its end or its deadline."""
@@ -61,14 +69,14 @@ def drill(tree: Path) -> list[float]:
     chapter = course.chapter("12")
     faults = {f.entry.lab: f for f in chapter_faults(chapter) if f.portable is not None and not f.entry.waits}
     found = []
-    with tempfile.TemporaryDirectory(), WarmRunner() as warm:
+    with WarmRunner() as warm:
         for fault in [None, *faults.values()]:
             labs = chapter.manifest.lab
             run = lab_run(course, chapter, tree, labs, fault=fault.portable if fault is not None else None)
-            seconds(run, warm)
-            seconds(run, FreshPytest())
-            pairs = [(seconds(run, warm), seconds(run, FreshPytest())) for _ in range(3)]
-            found += [ours / theirs for ours, theirs in pairs]
+            for _ in range(3):
+                _warm(run, warm)
+            _fresh(run)
+            found += [_warm(run, warm) / _fresh(run) for _ in range(3)]
     return found
 
 
@@ -81,11 +89,17 @@ def mutmut(folder: Path) -> tuple[float, int]:
     return took, sum(code in mutation.KILLED for code in mutation.exit_codes(tree).values())
 
 
-def seconds(run: TestRun, runner: Runner) -> float:
-    """A run's seconds without its tests' own call time."""
+def _warm(run: TestRun, runner: Runner) -> float:
+    """The seconds of a run and its judgement without its tests' own call time."""
     begun = time.perf_counter()
     outcome = run_tests(run, runner)
     return time.perf_counter() - begun - sum(test.seconds for test in outcome.tests)
+
+
+def _fresh(run: TestRun) -> float:
+    """The seconds of a fresh pytest process without its tests' own call time."""
+    outcome = run_tests(run, FreshPytest())
+    return outcome.seconds - sum(test.seconds for test in outcome.tests)
 
 
 if __name__ == "__main__":
