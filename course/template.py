@@ -47,9 +47,11 @@ class Templates:
 
         The first of its kind may be the only one, and gets no template; faults come in numbers.
         """
-        kind = hashlib.sha256(json.dumps(request["template"], sort_keys=True).encode()).hexdigest()
-        again = kind in self._seen
-        self._seen.add(kind)
+        kind = _digest(request["template"])
+        # What to import ahead is known by the first run only.
+        plain = _digest({**request["template"], "earlier": []})
+        again = plain in self._seen
+        self._seen.add(plain)
         if kind in self._unfit or not (again or request["template"]["target"]):
             return False
         template = self._live.pop(kind, None) or self._start(request)
@@ -84,6 +86,10 @@ class Templates:
         """In a forked child: leave the templates to the server."""
         for template in self._live.values():
             template.close()
+
+
+def _digest(kind: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(kind, sort_keys=True).encode()).hexdigest()
 
 
 class _Template:

@@ -96,7 +96,8 @@ class Witness:
         """
         FreshLoader.kept = self.kept
         load_fresh_under(str(self.tree / "src"))
-        import_ahead((name for name in names if lies_in(name, self.package)), barred=self.modules)
+        own = (name for name in names if lies_in(name, self.package))
+        import_ahead(own, barred=[*self.modules, self.target])
         if self.target:
             importlib.import_module(self.target)
 

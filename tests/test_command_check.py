@@ -379,9 +379,9 @@ def test_code_that_writes_everywhere_changes_no_verdict(
     with WarmRunner() as runner:
         runs = [
             run_tests(lab_run(tiny_course, chapter, practice, chapter.manifest.lab[:1]), runner)
-            for _ in range(2)
+            for _ in range(5)
         ]
-    assert [count_lab(chapter.manifest.lab[0], run).line for run in runs] == ["Lab 02.1 2/2"] * 2
+    assert [count_lab(chapter.manifest.lab[0], run).line for run in runs] == ["Lab 02.1 2/2"] * 5
 
 
 def test_kept_bytecode_stays_within_bounds(

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from course.leftovers import partial_name, temporary_folder
+from course.leftovers import partial_name, temporary_folder, temporary_place
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 Done = Callable[[Path, str], None]
@@ -95,6 +96,46 @@ def test_next_command_sweeps_what_a_killed_one_left(monkeypatch: pytest.MonkeyPa
             (alive.name, "course-run-other", folder.name)
         )
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("free", "flags", "mode", "variable", "fit"),
+    [
+        (1 << 31, 0, 0o1777, "", True),
+        (1 << 31, 0, 0o1777, "TMPDIR", False),
+        (1 << 31, 0, 0o1777, "TMP", False),
+        (1 << 29, 0, 0o1777, "", False),
+        (1 << 31, getattr(os, "ST_NOEXEC", 8), 0o1777, "", False),
+        (1 << 31, os.ST_RDONLY, 0o1777, "", False),
+        (1 << 31, 0, 0o777, "", False),
+    ],
+)
+def test_temporary_folders_are_in_memory_where_that_is_fit(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    free: int,
+    flags: int,
+    mode: int,
+    variable: str,
+    fit: bool,
+) -> None:
+    """Where there is room, scripts may run, everybody may write, and nobody asked for another place."""
+    memory, other = tmp_path / "memory", tmp_path / "other"
+    memory.mkdir()
+    memory.chmod(mode)
+    other.mkdir()
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, str(other))
+    told = SimpleNamespace(f_bavail=free // 4096, f_frsize=4096, f_flag=flags)
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    monkeypatch.setattr("course.leftovers._MEMORY", memory)
+    monkeypatch.setattr(os, "statvfs", lambda _: told)
+    with temporary_folder("place") as folder:
+        assert folder.parent == (memory if fit else other)
+    monkeypatch.setattr("course.leftovers._MEMORY", tmp_path / "missing")
+    assert temporary_place() == other
 
 
 def test_run_ends_by_itself_where_its_engine_was_killed(
