@@ -86,13 +86,13 @@ def enter(request: dict[str, Any]) -> None:
     os.environ[SETTINGS] = request["witness"]
 
 
-def finish(pid: int, request: dict[str, Any], conversation: Conversation, begun: float) -> None:
-    """Wait for a child, kill all of its group at its end or its deadline, and answer how it ended."""
+def finish(pid: int, request: dict[str, Any], conversation: Conversation, begun: float) -> dict[str, Any]:
+    """Wait for a child, kill all of its group at its end or its deadline, and say how it ended."""
     status, timed_out = _wait(pid, begun + request["deadline"], conversation)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     seconds = time.monotonic() - begun
-    conversation.answer({"status": status, "timed_out": timed_out, "seconds": seconds})
+    return {"status": status, "timed_out": timed_out, "seconds": seconds}
 
 
 def _wait(pid: int, end: float, conversation: Conversation) -> tuple[int, bool]:

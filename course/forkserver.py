@@ -81,14 +81,15 @@ def serve() -> None:
     for line in iter(conversation.next, b""):
         request = json.loads(line)
         preload(request["libraries"])
-        if templates.answer(line, request):
-            continue
-        begun = time.monotonic()
-        pid = os.fork()
-        if pid == 0:
-            templates.close()
-            _run_whole(plugins, request, conversation)
-        finish(pid, request, conversation, begun)
+        answer = templates.run(line, request)
+        if answer is None:
+            begun = time.monotonic()
+            pid = os.fork()
+            if pid == 0:
+                templates.close()
+                _run_whole(plugins, request, conversation)
+            answer = finish(pid, request, conversation, begun)
+        conversation.answer(answer)
     templates.end()
 
 

@@ -29,7 +29,7 @@ from course.pytestrun import leave, run_pytest
 from course.witness import NAME, Witness
 
 _MOST = 4
-_DONE, _UNFIT = b".", 1
+_UNFIT = 1
 
 
 class Templates:
@@ -42,8 +42,8 @@ class Templates:
         self._unfit: set[str] = set()
         self._live: dict[str, _Template] = {}
 
-    def answer(self, line: bytes, request: dict[str, Any]) -> bool:
-        """Have a request answered; False where it is not, and an ordinary run has to be made.
+    def run(self, line: bytes, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Have a request run by a template; None where there is none for it, and it is still to be run.
 
         The first of its kind may be the only one, and gets no template; faults come in numbers.
         """
@@ -53,16 +53,17 @@ class Templates:
         again = plain in self._seen
         self._seen.add(plain)
         if kind in self._unfit or not (again or request["template"]["target"]):
-            return False
+            return None
         template = self._live.pop(kind, None) or self._start(request)
-        if not template.answer(line):
+        answer = template.run(line)
+        if answer is None:
             template.end()
             self._unfit.add(kind)
-            return False
+            return None
         self._live[kind] = template
         for old in list(self._live)[:-_MOST]:
             self._live.pop(old).end()
-        return True
+        return answer
 
     def _start(self, request: dict[str, Any]) -> _Template:
         given, lines = os.pipe()
@@ -95,32 +96,31 @@ def _digest(kind: dict[str, Any]) -> str:
 class _Template:
     """A template, seen from the server."""
 
-    def __init__(self, pid: int, lines: int, answered: int) -> None:
+    def __init__(self, pid: int, lines: int, answers: int) -> None:
         self._pid = pid
-        self._lines = lines
-        self._answered = answered
+        self._lines = os.fdopen(lines, "wb", buffering=0)
+        self._answers = os.fdopen(answers, "rb")
 
-    def answer(self, line: bytes) -> bool:
-        """Have it answer a request; False where it can't."""
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(self._lines, line[written:])
-            return os.read(self._answered, 1) == _DONE
-        except BrokenPipeError:
-            return False
+    def run(self, line: bytes) -> dict[str, Any] | None:
+        """Have it run a request; None where it ended over it."""
+        with contextlib.suppress(BrokenPipeError):
+            while line:
+                line = line[self._lines.write(line) :]
+        said = self._answers.readline()
+        answer: dict[str, Any] | None = json.loads(said) if said.endswith(b"\n") else None
+        return answer
 
     def end(self) -> None:
         self.close()
         os.waitpid(self._pid, 0)
 
     def close(self) -> None:
-        os.close(self._lines)
-        os.close(self._answered)
+        self._lines.close()
+        self._answers.close()
 
 
 class _Served:
-    """What a template has of its server: the engine's conversation, its own requests, a way to say "done"."""
+    """What a template has of its server: the engine's conversation, its own requests, and a way to answer."""
 
     def __init__(self, conversation: Conversation, given: int, answers: int) -> None:
         self.conversation = conversation
@@ -131,8 +131,8 @@ class _Served:
         """The next request; empty at the end."""
         return self._lines.readline()
 
-    def tell_done(self) -> None:
-        os.write(self._answers, _DONE)
+    def answer(self, answer: dict[str, Any]) -> None:
+        os.write(self._answers, json.dumps(answer).encode("ascii") + b"\n")
 
     def is_whole(self) -> bool:
         """Whether all descriptors are still open, whatever imported code did."""
@@ -218,9 +218,9 @@ class _Stop:
             preload(request["libraries"])
             spare = self._fork(capture)
             if spare is not None:
-                finish(pid, request, self._served.conversation, begun)
+                answer = finish(pid, request, self._served.conversation, begun)
                 self._pages = read_pages(self._noted) if self._pages is None else self._pages
-                self._served.tell_done()
+                self._served.answer(answer)
 
     @property
     def _noted(self) -> Path:

@@ -80,7 +80,8 @@ def test_signal_ends_the_run_too(
 
 def test_next_command_sweeps_what_a_killed_one_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Temporary folders of dead processes go with the next use; those of living ones, and other files, stay."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr("course.leftovers._swept", set())
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
