@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -123,15 +123,25 @@ def _settled_files(run: TestRun) -> list[Path]:
     taught = {top / name.replace(".", "/") for name in run.modules if run.fault is None}
     folders = {run.tree / folder for file in run.files for folder in Path(file).parents}
     found = [run.tree / "pyproject.toml", *(folder / "conftest.py" for folder in folders)]
-    for parent, below, files in os.walk(top):
-        below[:] = [name for name in below if name != "__pycache__"]
-        paths = [Path(parent, name) for name in files]
-        found += [
-            path
-            for path in paths
-            if path.with_suffix("") not in taught and not (path.stem == "__init__" and path.parent in taught)
-        ]
+    found += [
+        path
+        for path in _files_below(top)
+        if path.with_suffix("") not in taught and not (path.stem == "__init__" and path.parent in taught)
+    ]
     return sorted(found)
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    """Every file below a folder but bytecode, through links to folders too, each folder once."""
+    seen: set[str] = set()
+    for parent, below, files in os.walk(top, followlinks=True):
+        real = os.path.realpath(parent)
+        if real in seen:
+            below.clear()
+            continue
+        seen.add(real)
+        below[:] = [name for name in below if name != "__pycache__"]
+        yield from (Path(parent, name) for name in files)
 
 
 def _arguments(run: TestRun) -> list[str]:

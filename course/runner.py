@@ -119,7 +119,11 @@ class WarmRunner:
         self._earlier: list[str] = []
 
     def __enter__(self) -> Self:
-        self._server = self._server or self._start()
+        try:
+            self._server = self._server or self._start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -149,7 +153,11 @@ class WarmRunner:
         try:
             yield folder
         finally:
-            self._removal.submit(remove_partial, folder.rename(self._folder / f"old-{secrets.token_hex(4)}"))
+            old = self._folder / f"old-{secrets.token_hex(4)}"
+            # A test may have taken it away.
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(old)
+            self._removal.submit(remove_partial, old)
 
     def run(self, call: Call) -> Finished:
         out, err = self._folder / "out", self._folder / "err"
@@ -246,10 +254,12 @@ def _digest(files: Sequence[Path]) -> str:
 
 
 def _settled(files: Sequence[Path]) -> str:
-    """A name for what these files hold, and for which of them are there."""
+    """A name for what these files hold, and for which of them are there and can be read."""
     digest = hashlib.sha256()
     for file in files:
-        data = file.read_bytes() if file.is_file() else b""
+        data = b""
+        with contextlib.suppress(OSError):
+            data = file.read_bytes() if file.is_file() else b""
         digest.update(os.fsencode(file) + f"\0{len(data)} ".encode() + data)
     return digest.hexdigest()
 

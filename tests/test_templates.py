@@ -115,6 +115,35 @@ def test_every_edit_is_seen_by_the_next_run(
         file.write_text(text, "utf-8")
 
 
+def test_edit_behind_a_link_is_seen_by_the_next_run(
+    run: judge.TestRun, warm: WarmRunner, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also where a folder of the package is a link, to itself even."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "deep.py").write_text("VALUE = 1\n", "utf-8")
+    package = run.tree / "src" / "pkg"
+    (package / "far").symlink_to(outside, target_is_directory=True)
+    (package / "round").symlink_to(package, target_is_directory=True)
+    (package / "early.py").write_text("from pkg.far.deep import VALUE\n", "utf-8")
+    for _ in range(3):
+        assert run_tests(run, warm).status.value == "passed"
+    (outside / "deep.py").write_text("VALUE = 2\n", "utf-8")
+    assert run_tests(run, warm).status.value == "failed"
+
+
+def test_file_that_cannot_be_read_and_folder_that_is_gone_are_no_matter(
+    run: judge.TestRun, warm: WarmRunner
+) -> None:
+    """A pipe below the source, a test that removes its own temporary folders: runs go on."""
+    os.mkfifo(run.tree / "src" / "pkg" / "pipe")
+    text = "import shutil\ndef test_it(tmp_path):\n    shutil.rmtree(tmp_path.parents[1])\n"
+    (run.tree / "tests" / "test_it.py").write_text(text, "utf-8")
+    for _ in range(3):
+        assert told(run_tests(run, warm)) != ("passed", "", [])
+    (run.tree / "tests" / "test_it.py").write_text(FILES["tests/test_it.py"], "utf-8")
+    assert told(run_tests(run, warm)) == ("passed", "", [])
+
+
 @pytest.mark.parametrize("name", ["src/pkg/early/__init__.py", "conftest.py"])
 def test_a_new_file_is_seen_by_the_next_run(run: judge.TestRun, warm: WarmRunner, name: str) -> None:
     """A package that hides a module, a conftest.py that was not there."""
