@@ -16,7 +16,7 @@ from course.errors import EnvironmentFault, InputError
 from course.leftovers import temporary_folder
 from course.process import child_environment, for_child, kill_group, start_process
 
-_PLAYER = Path(__file__).with_name("player.py")
+_PLAYER = Path(__file__).parent / "inside" / "player.py"
 _CHUNK = 65536
 
 

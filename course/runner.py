@@ -19,6 +19,7 @@ from typing import Protocol, Self, TypedDict
 
 from course.errors import EnvironmentFault
 from course.history import cache_folder
+from course.inside.pytestrun import SETTINGS
 from course.leftovers import remove_partial, temporary_folder
 from course.process import (
     Finished,
@@ -28,9 +29,8 @@ from course.process import (
     run_process,
     start_process,
 )
-from course.pytestrun import SETTINGS
 
-PLUGINS = ("course.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
+PLUGINS = ("course.inside.witness", "pytest_asyncio.plugin", "_hypothesis_pytestplugin")
 
 
 BYTECODE, CODE = "bytecode", "code"
@@ -97,7 +97,7 @@ class ColdRunner:
             "arguments": [for_child(argument) for argument in call.arguments],
             "cache": for_child(call.cache) if call.cache is not None else None,
         }
-        command = [sys.executable, "-P", "-m", "course.pytestrun", *PLUGINS, json.dumps(request)]
+        command = [sys.executable, "-P", "-m", "course.inside.pytestrun", *PLUGINS, json.dumps(request)]
         env = {**call.env, SETTINGS: call.witness}
         return run_process(command, cwd=call.cwd, env=env, deadline=call.deadline)
 
@@ -220,7 +220,7 @@ class WarmRunner:
         return self._server
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-P", "-m", "course.forkserver", *PLUGINS]
+        command = [sys.executable, "-P", "-m", "course.inside.forkserver", *PLUGINS]
         return start_process(command, cwd=self._folder, env=child_environment())
 
     def _drop(self) -> None:

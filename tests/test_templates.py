@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from course import judge
+from course.inside.pages import read_pages, take_pages, write_own_pages
 from course.labs import run_tests
 from course.outcome import RunOutcome
-from course.pages import read_pages, take_pages, write_own_pages
 from course.runner import ColdRunner, WarmRunner, can_fork
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="runs are warm where a process can be forked")

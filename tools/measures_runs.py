@@ -17,10 +17,10 @@ import mutation
 
 from course.catalog import find_course
 from course.drill.faults import chapter_faults
+from course.inside.pytestrun import SETTINGS
 from course.judge import TestRun
 from course.labs import lab_run, run_tests
 from course.process import Finished, run_process
-from course.pytestrun import SETTINGS
 from course.runner import PLUGINS, Call, ColdRunner, Runner, WarmRunner
 
 TIMES = 9

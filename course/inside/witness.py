@@ -1,7 +1,7 @@
 """The pytest plugin that testifies from inside a run: which package was tested, and how each test ended.
 
-It runs in the child process, imports nothing of the engine and writes one JSON line an event. Decision: the
-file is opened anew for each line, because learner code may close any descriptor or end the process any time.
+It writes one JSON line an event. Decision: the file is opened anew for each line, because learner code may
+close any descriptor or end the process any time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Any
 
 import pytest
 
-from course.exits import ExitWatch
-from course.fresh import FreshLoader, forget, import_ahead, lies_in, load_fresh_under
-from course.pytestrun import SETTINGS
+from course.inside.exits import ExitWatch
+from course.inside.fresh import FreshLoader, forget, import_ahead, lies_in, load_fresh_under
+from course.inside.pytestrun import SETTINGS
 
 NAME = "course-witness"
 _GRACE = 5.0

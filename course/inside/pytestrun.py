@@ -1,6 +1,6 @@
 """One run of pytest that ends this process: the whole of a cold run, and of a warm runner's child.
 
-It imports nothing of the engine. Its arguments are the plugins, by module, and one JSON object: arguments,
+Its arguments are the plugins, by module, and one JSON object: arguments,
 and cache, the folder for bytecode of what is imported from now on, null for none.
 """
 

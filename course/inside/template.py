@@ -23,10 +23,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from course.forked import Conversation, detach, enter, finish, freeze, preload
-from course.pages import Ranges, read_pages, take_pages, write_own_pages
-from course.pytestrun import leave, run_pytest
-from course.witness import NAME, Witness
+from course.inside.forked import Conversation, detach, enter, finish, freeze, preload
+from course.inside.pages import Ranges, read_pages, take_pages, write_own_pages
+from course.inside.pytestrun import leave, run_pytest
+from course.inside.witness import NAME, Witness
 
 _MOST = 4
 _UNFIT = 1

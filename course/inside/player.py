@@ -1,8 +1,7 @@
 """Plays a chapter's demo in a process of its own: from the tree's sources only, with a report where it fails.
 
-It is run by its path, with nothing of the engine but course.fresh. COURSE_DEMO holds the settings as JSON:
-tree, package, demo, report. Decision: sources are compiled anew, because a learner's file may change within
-the second that bytecode is stamped with.
+It is run by its path. COURSE_DEMO holds the settings as JSON: tree, package, demo, report. Decision: sources
+are compiled anew, because a learner's file may change within the second that bytecode is stamped with.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from course.fresh import load_fresh_under
+from course.inside.fresh import load_fresh_under
 
 SETTINGS = "COURSE_DEMO"
 FAILED = 70

@@ -1,9 +1,9 @@
 """The warm runner's server: one thread, pytest and its plugins loaded, a forked child for each run.
 
-Its arguments are the plugins, by module. It reads one JSON request a line on standard input (course.forked
-says what is in it), answers each with one JSON line (status, timed_out, seconds) and ends with its input.
-Runs that are like an earlier one are forked from a template (course.template).
-Decision: a process of its own, because a fork is only safe where nothing started a thread.
+Its arguments are the plugins, by module. It reads one JSON request a line on standard input, answers each
+with one JSON line (status, timed_out, seconds) and ends with its input; `forked` says what is in a request.
+Runs that are like an earlier one are forked from a template. Decision: a process of its own, because a fork
+is only safe where nothing started a thread.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from course.forked import Conversation, detach, enter, finish, freeze, preload
-from course.pytestrun import run_pytest
-from course.template import Templates
+from course.inside.forked import Conversation, detach, enter, finish, freeze, preload
+from course.inside.pytestrun import run_pytest
+from course.inside.template import Templates
 
 _REHEARSAL = {
     "pyproject.toml": """

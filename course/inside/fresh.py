@@ -1,8 +1,7 @@
 """Modules loaded from their source, whatever bytecode lies beside it.
 
-It runs in the process that judges learner code and imports nothing of the engine. Decision: bytecode is kept
-in a folder of the engine's own and found by the source's bytes, because the times and sizes that Python goes
-by don't tell apart what was edited within a second.
+Decision: bytecode is kept in a folder of the engine's own and found by the source's bytes, because the times
+and sizes that Python goes by don't tell apart what was edited within a second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Memory pages that a forked child will write: made its own while it waits, instead of one by one in its run.
 
-It imports nothing of the engine. Decision: each page that a child writes first is copied by the kernel, some
-thousand times a run, which is a sixth of a short one; runs of one kind write the same pages. Only Linux tells
-which they were (/proc/self/pagemap) and takes many at once (madvise); elsewhere nothing is known and done.
+Decision: each page that a child writes first is copied by the kernel, some thousand times a run, which is a
+sixth of a short one; runs of one kind write the same pages. Only Linux tells which they were
+(/proc/self/pagemap) and takes many at once (madvise); elsewhere nothing is known and done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Watching, from inside a run, for calls that end its process or close what pytest needs.
-
-It runs in the process that judges learner code and imports nothing of the engine.
-"""
+"""Watching, from inside a run, for calls that end its process or close what pytest needs."""
 
 from __future__ import annotations
 

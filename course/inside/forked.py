@@ -1,6 +1,6 @@
 """A forked run of pytest, seen from the process that forks: its start, its deadline, its end.
 
-It imports nothing of the engine. A request is a JSON object: `template` holds what runs of one kind agree in
+A request is a JSON object: `template` holds what runs of one kind agree in
 (arguments, cwd, env, cache, target, earlier, settled); the rest is the run's own: `witness` (the witness's
 settings), `deadline` (seconds), `libraries` (modules to have ahead), `out` and `err` (files for its output).
 """
@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any, BinaryIO
 
-from course.pytestrun import SETTINGS, leave
+from course.inside.pytestrun import SETTINGS, leave
 
 _PAUSE = 0.002
 
