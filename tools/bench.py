@@ -170,6 +170,9 @@ def drill(place: Place) -> Iterator[Measure]:
 def mutants(place: Place) -> Iterator[Measure]:
     """A drilled fault against a mutant that mutmut kills with the same tests, start-up counted for both."""
     place.run(place.python, "-m", "pip", "install", "-q", f"{ROOT}[mutants]")
+    course = ("--course", str(ROOT), "drill", "12", "--json")
+    drills = len(json.loads(place.output(*course))["results"])
+    ours = [place.course(*course) for _ in range(2)]
     done = subprocess.run(
         [place.python, ROOT / "tools" / "measures_runs.py", "mutmut", place.folder / "mutated"],
         cwd=place.folder,
@@ -181,10 +184,10 @@ def mutants(place: Place) -> Iterator[Measure]:
     if done.returncode != 0:
         raise SystemExit(done.stdout + done.stderr)
     seconds, killed = json.loads(done.stdout)
-    course = ("--course", str(ROOT), "drill", "12", "--json")
-    drills = len(json.loads(place.output(*course))["results"])
-    ours = statistics.median(place.course(*course) for _ in range(3)) / drills
-    yield Measure("one drilled fault / one mutant killed by mutmut", ours / (seconds / killed), "<=", 1.0)
+    # Before and behind: what the machine does besides takes minutes, as mutmut's one run does.
+    ours += [place.course(*course) for _ in range(2)]
+    ratio = (statistics.median(ours) / drills) / (seconds / killed)
+    yield Measure("one drilled fault / one mutant killed by mutmut", ratio, "<=", 1.0)
 
 
 def gate(place: Place) -> Iterator[Measure]:
