@@ -126,7 +126,8 @@ def _drill(
                 f"None of these faults can be planted in {subject.name}: they are edits of the reference.",
                 "Outside of a practice `course drill FAULT` plants them in the reference.",
             )
-        workers = workers_for(len(planned), jobs)
+        # One more than there are processors, because a run waits for a part of its time.
+        workers = workers_for(len(planned), jobs, more=1)
         series = stack.enter_context(Series(request.course, chapter, subject, workers))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
         baseline = series.baseline()

@@ -93,9 +93,9 @@ def _cancel(waiting: Sequence[Future[DrillResult]]) -> None:
         future.cancel()
 
 
-def workers_for(drills: int, jobs: int | None = None) -> int:
-    """How many workers so many drills are worth, as many as there are processors at most, or `jobs`."""
-    return jobs or min(_processors(), max(1, drills // _WORTH))
+def workers_for(drills: int, jobs: int | None = None, *, more: int = 0) -> int:
+    """How many workers so many drills are worth: at most the processors and so many `more`; or `jobs`."""
+    return jobs or min(_processors() + more, max(1, drills // _WORTH))
 
 
 def _processors() -> int:
