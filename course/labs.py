@@ -22,7 +22,7 @@ from course.outcome import LabOutcome, RunOutcome, Status
 from course.process import child_environment, for_child
 from course.runner import CODE, Call, ColdRunner, Runner
 
-_MODULE = re.compile(r"""^MODULE = ["']([\w.]+)["']$""", re.MULTILINE)
+_MODULE = re.compile(r"""^MODULE\b[^=\n]*=\s*["']([\w.]+)["'].*$""", re.MULTILINE)
 _UNUSED = [
     part for name in ("pastebin", "stepwise", "setuponly", "setupplan")
     for part in ("-p", f"no:{name}")

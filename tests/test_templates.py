@@ -179,6 +179,16 @@ def test_fault_stands_before_all_that_a_cold_run_imports_behind_it(
     assert run_tests(run, warm).status.value == "passed"
 
 
+@pytest.mark.parametrize("line", ["MODULE='pkg.early'", "MODULE: str = 'pkg.early'  # not taught"])
+def test_module_of_a_fault_may_be_written_in_any_way(run: judge.TestRun, warm: WarmRunner, line: str) -> None:
+    """A plain string, however it stands there; what is computed is refused by name, never put elsewhere."""
+    inject = "def inject(module):\n    module.VALUE = 9\n"
+    for runner in (warm, ColdRunner()):
+        assert told(run_tests(plant(run, f"{line}\n{inject}"), runner)) == ("failed", "", ["assert 50 == 42"])
+        refused = run_tests(plant(run, f"MODULE = '.'.join(['pkg', 'early'])\n{inject}"), runner)
+        assert (refused.status.value, "MODULE has to be a plain string" in refused.cause) == ("broken", True)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -126,6 +126,8 @@ class Witness:
             raise pytest.UsageError(f"{file} is not a Python file")
         fault = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(fault)
+        if getattr(fault, "MODULE", target) != target:
+            raise pytest.UsageError(f"MODULE has to be a plain string, the name of {fault.MODULE}")
         module = importlib.import_module(target)
         fault.inject(module)
         self.tell("planted", fault=file, module=module.__name__)
